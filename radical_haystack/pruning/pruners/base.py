@@ -52,8 +52,11 @@ class LayerObservation:
     prior: Tensor | None
     attention: Callable[[AttentionRows], Tensor]
     keys: Callable[[], Tensor]
-    record: dict[str, float] = field(default_factory=dict)
-    """Figures worth tracing, such as `entropy` (H_norm) and `alpha`; copied into the trace as plain floats."""
+    record: dict[str, float | Tensor] = field(default_factory=dict)
+    """
+    Figures worth tracing, such as `entropy` (H_norm) and `alpha`; copied into the trace as plain floats. A 0-d tensor
+    is fine: whoever copies it converts it once the pass is over, so that the device is not waited for in between.
+    """
 
 
 class Pruner(ABC):
@@ -110,7 +113,7 @@ class ScorePruner(Pruner):
 
 
 def keep_count(keep_ratio: float, total: int) -> int:
-    """`ceil(keep_ratio * total)`, safe against the last bit of a float (0.2 * 5 keeps 1, not 2)."""
+    """`ceil(keep_ratio * total)`, safe against the last bit of a float (0.55 of 100 is 55, not 56)."""
     return min(total, math.ceil(round(keep_ratio * total, 9)))
 
 

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The pruning method on tensors. Depends on torch only."""
+
+from radical_haystack.pruning.pruners import (
+    PRUNERS,
+    CandidateTokens,
+    DensePruner,
+    LayerObservation,
+    Pruner,
+    RadicalPruner,
+    RandomPruner,
+    ScorePruner,
+    build_pruner,
+)
+from radical_haystack.pruning.schedule import PruningSchedule, alpha_maximin, equal_keep
+from radical_haystack.pruning.signals import (
+    attention_info,
+    cross_candidate_uniqueness,
+    discriminative_token_importance,
+    normalized_entropy,
+    query_relevance,
+    saliency,
+    text_to_visual_distribution,
+)
+from radical_haystack.pruning.trust import fuse, trust_coefficients
+
+__all__ = [
+    "PRUNERS",
+    "CandidateTokens",
+    "DensePruner",
+    "LayerObservation",
+    "Pruner",
+    "PruningSchedule",
+    "RadicalPruner",
+    "RandomPruner",
+    "ScorePruner",
+    "alpha_maximin",
+    "attention_info",
+    "build_pruner",
+    "cross_candidate_uniqueness",
+    "discriminative_token_importance",
+    "equal_keep",
+    "fuse",
+    "normalized_entropy",
+    "query_relevance",
+    "saliency",
+    "text_to_visual_distribution",
+    "trust_coefficients",
+]
