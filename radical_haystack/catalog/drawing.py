@@ -22,7 +22,7 @@ TONES: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
     # colour: (main tone, second tone of its patterns)
     "red": ((212, 40, 48), (255, 176, 176)),
     "orange": ((245, 132, 24), (255, 214, 164)),
-    "yellow": ((250, 212, 40), (172, 136, 12)),
+    "yellow": ((250, 212, 40), (184, 146, 14)),
     "green": ((44, 150, 72), (176, 230, 176)),
     "blue": ((40, 96, 208), (170, 204, 252)),
     "purple": ((130, 62, 172), (218, 184, 242)),
@@ -30,7 +30,10 @@ TONES: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
     "white": ((246, 246, 246), (176, 180, 188)),
 }
 SUPERSAMPLING = 2
-NOISE_TILE = 64
+NOISE_TILE = 128
+MAX_ZOOM = 1.4
+# How far a top hangs over the waistband, in garment units.
+OVERLAP = 0.025
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,26 @@ class _Pose:
     matrix: NDArray[np.float64]
     shift: NDArray[np.float64]
 
+    @property
+    def scale(self) -> float:
+        """Pixels per unit of garment coordinates."""
+        return math.hypot(self.matrix[0, 0], self.matrix[1, 0])
+
     def pixels(self, points: Points) -> Points:
         return points @ self.matrix.T + self.shift
 
     def grid(self, rows: slice, cols: slice) -> tuple[FloatArray, FloatArray]:
         """Garment coordinates of the pixel centres of a window."""
-        inverse = np.linalg.inv(self.matrix)
-        x = np.arange(cols.start, cols.stop)[None, :] + 0.5 - self.shift[0]
-        y = np.arange(rows.start, rows.stop)[:, None] + 0.5 - self.shift[1]
-        u = (inverse[0, 0] * x + inverse[0, 1] * y).astype(np.float32)
-        v = (inverse[1, 0] * x + inverse[1, 1] * y).astype(np.float32)
-        return u, v
+        # The matrix is a rotation times a scale: its inverse is its transpose over the scale squared.
+        (a, b), (c, d) = self.matrix.T.astype(np.float32) / np.float32(self.scale**2)
+        x = np.arange(cols.start, cols.stop, dtype=np.float32)[None, :] + np.float32(0.5 - self.shift[0])
+        y = np.arange(rows.start, rows.stop, dtype=np.float32)[:, None] + np.float32(0.5 - self.shift[1])
+        return a * x + b * y, c * x + d * y
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A garment ready to be composed: window, opacity, colour and label of its pixels."""
+    """A garment ready to be composed: its window, and there the opacity, colour `(3, h, w)` and pocket share."""
 
     rows: slice
     cols: slice
@@ -152,54 +159,48 @@ def _cell_share(flags: NDArray[np.bool_], rows: int, cols: int) -> NDArray[np.fl
 
 
 def _poses(outfit: Outfit, rng: random.Random, size: int) -> list[_Pose]:
-    scale = rng.uniform(0.85, 1.1)
-    angle = rng.uniform(-8, 8)
-    room = 0.05 * (1.15 - scale) / 0.3
-    centre = (0.5 + rng.uniform(-room, room), 0.5 + rng.uniform(-room, room))
-    if len(outfit.garments) == 1:
-        offset, zoom = _SINGLE_PLACE[outfit.garments[0].slot, outfit.garments[0].length]
-        return [_pose(scale * zoom, angle, centre, (0.0, offset), size)]
+    """Hang the garments one below the other, filling the image up to the shot's scale."""
+    shapes = [shape_of(garment.kind, garment.length) for garment in outfit.garments]
     # A flat lay leaves the two garments a little apart and askew, a mannequin does not.
-    loose = rng.random() < 0.5
-    tilts = [rng.uniform(-4, 4) * loose for _ in range(2)]
-    gap = rng.uniform(0.0, 0.025) * loose
-    offsets = ((0.0, -0.4 - gap / 2), (rng.uniform(-0.02, 0.02) * loose, -0.035 + gap / 2))
-    return [_pose(scale, angle + tilt, centre, offset, size) for tilt, offset in zip(tilts, offsets, strict=True)]
+    loose = float(rng.random() < 0.5)
+    drops = [0.0, shapes[0].bottom - OVERLAP + loose * rng.uniform(0.0, 0.03)][: len(shapes)]
+    top = shapes[0].top
+    height = drops[-1] + shapes[-1].bottom - top
+    zoom = min(MAX_ZOOM, 0.92 / height, 0.86 / max(shape.width for shape in shapes))
+    scale = zoom * rng.uniform(0.85, 1.1)
+    room = max(0.02, (1.0 - scale * height) / 4)
+    centre = size * np.array([0.5 + rng.uniform(-0.04, 0.04), 0.5 + rng.uniform(-room, room)])
+    angle = rng.uniform(-8, 8)
+    poses = []
+    for drop in drops:
+        offset = np.array([loose * rng.uniform(-0.02, 0.02), drop - top - height / 2])
+        shift = centre + _rotation(angle) @ offset * scale * size
+        poses.append(_Pose(scale * size * _rotation(angle + loose * rng.uniform(-4, 4)), shift))
+    return poses
 
 
-# Where a garment that is alone hangs (its neck or waist, from the centre) and how much larger it is drawn.
-_SINGLE_PLACE = {
-    ("top", "short"): (-0.19, 1.4),
-    ("top", "long"): (-0.19, 1.4),
-    ("bottom", "short"): (-0.13, 1.45),
-    ("bottom", "long"): (-0.21, 1.4),
-    ("dress", "short"): (-0.32, 1.1),
-    ("dress", "long"): (-0.39, 1.05),
-}
-
-
-def _pose(
-    scale: float, angle: float, centre: tuple[float, float], offset: tuple[float, float], size: int
-) -> _Pose:
-    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    matrix = scale * size * np.array([[cos, -sin], [sin, cos]])
-    return _Pose(matrix, size * np.array(centre) + matrix @ np.array(offset))
+def _rotation(degrees: float) -> NDArray[np.float64]:
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return np.array([[cos, -sin], [sin, cos]])
 
 
 def _layer(garment: Garment, pose: _Pose, rng: random.Random, size: int) -> _Layer:
     shape = shape_of(garment.kind, garment.length)
     rows, cols = _window(shape, pose, size)
-    alpha = _coverage([pose.pixels(part.outline) for part in shape.parts], rows, cols)
-    pattern = _pattern(garment.pattern, *pose.grid(rows, cols), size, rng)
-    main, second = (np.array(tone, dtype=np.float32) for tone in TONES[garment.colour])
-    colour = main + pattern[..., None] * (second - main)
+    alpha = _coverage([part.outline for part in shape.parts], pose, rows, cols)
+    main, second = (_planar(tone) for tone in TONES[garment.colour])
+    colour = main + _pattern(garment.pattern, *pose.grid(rows, cols), pose.scale, rng) * (second - main)
     pocket = np.zeros_like(alpha)
     if garment.accent is not None:
-        pocket = _coverage([pose.pixels(shape.pocket)], rows, cols)
-        colour += pocket[..., None] * (np.array(TONES[garment.accent][0], dtype=np.float32) - colour)
-    ink, soft = _lines(shape, pose, rows, cols, garment.accent is not None)
-    colour = _shade(colour, alpha, ink, soft, main)
+        pocket = _coverage([shape.pocket], pose, rows, cols)
+        colour += pocket * (_planar(TONES[garment.accent][0]) - colour)
+    ink = _ink(shape, pose, rows, cols, garment.accent is not None)
+    colour = _shade(colour, alpha, ink, _folds(shape, pose, rows, cols), dark_cloth=garment.colour == "black")
     return _Layer(rows, cols, alpha, colour, pocket * alpha)
+
+
+def _planar(tone: tuple[int, int, int]) -> FloatArray:
+    return np.array(tone, dtype=np.float32)[:, None, None]
 
 
 def _window(shape: GarmentShape, pose: _Pose, size: int) -> tuple[slice, slice]:
@@ -215,116 +216,121 @@ def _sheet(rows: slice, cols: slice, value: int) -> tuple[Image.Image, ImageDraw
     return image, ImageDraw.Draw(image)
 
 
-def _on_sheet(points: Points, rows: slice, cols: slice) -> list[tuple[float, float]]:
-    moved = (points - (cols.start, rows.start)) * SUPERSAMPLING
-    return [(x, y) for x, y in moved.tolist()]
+def _on_sheet(pose: _Pose, rows: slice, cols: slice, factor: float) -> _Pose:
+    """The same pose in the pixels of a sheet that covers the window at `factor` times the resolution."""
+    return _Pose(pose.matrix * factor, (pose.shift - (cols.start, rows.start)) * factor)
+
+
+def _flat(points: Points, pose: _Pose) -> list[float]:
+    flat: list[float] = pose.pixels(points).ravel().tolist()
+    return flat
 
 
 def _to_array(sheet: Image.Image) -> FloatArray:
     return np.asarray(sheet.reduce(SUPERSAMPLING), dtype=np.float32) / 255.0
 
 
-def _coverage(outlines: Sequence[Points], rows: slice, cols: slice) -> FloatArray:
+def _coverage(outlines: Sequence[Points], pose: _Pose, rows: slice, cols: slice) -> FloatArray:
     sheet, pen = _sheet(rows, cols, 0)
+    placed = _on_sheet(pose, rows, cols, SUPERSAMPLING)
     for outline in outlines:
-        pen.polygon(_on_sheet(outline, rows, cols), fill=255)
+        pen.polygon(_flat(outline, placed), fill=255)
     return _to_array(sheet)
 
 
-def _pattern(kind: str, u: FloatArray, v: FloatArray, size: int, rng: random.Random) -> FloatArray:
-    """Share of the second tone, by garment coordinates."""
+def _pattern(kind: str, u: FloatArray, v: FloatArray, scale: float, rng: random.Random) -> FloatArray:
+    """Share of the second tone, by garment coordinates; `scale` is in pixels per unit."""
     u = u + np.float32(rng.uniform(0, 0.1))
     v = v + np.float32(rng.uniform(0, 0.1))
     if kind == "striped":
-        return _bands(v, 0.078, 0.42, size)
+        return _bands(v, 0.078, 0.42, scale)
     if kind == "checked":
-        return 0.5 * (_bands(u, 0.096, 0.5, size) + _bands(v, 0.096, 0.5, size))
+        return 0.5 * (_bands(u, 0.096, 0.5, scale) + _bands(v, 0.096, 0.5, scale))
     if kind == "dotted":
-        return _dots(u, v, 0.082, 0.0215, size)
+        return _dots(u, v, 0.082, 0.0215, scale)
     return np.zeros_like(u)
 
 
-def _bands(x: FloatArray, period: float, share: float, size: int) -> FloatArray:
+def _bands(x: FloatArray, period: float, share: float, scale: float) -> FloatArray:
     distance = np.abs((x / period) % 1.0 - 0.5) * period
-    return np.clip((share * period / 2 - distance) * size + 0.5, 0, 1)
+    return np.clip((share * period / 2 - distance) * scale + 0.5, 0, 1)
 
 
-def _dots(u: FloatArray, v: FloatArray, period: float, radius: float, size: int) -> FloatArray:
+def _dots(u: FloatArray, v: FloatArray, period: float, radius: float, scale: float) -> FloatArray:
     height = period * 0.5
     row = np.floor(v / height)
     du = ((u / period + 0.5 * (row % 2)) % 1.0 - 0.5) * period
     dv = (v / height - row - 0.5) * height
-    return np.clip((radius - np.hypot(du, dv)) * size + 0.5, 0, 1)
+    return np.clip((radius - np.hypot(du, dv)) * scale + 0.5, 0, 1)
 
 
-def _lines(
-    shape: GarmentShape, pose: _Pose, rows: slice, cols: slice, has_pocket: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Seams and other sharp ink, and soft folds: both 0.5 where nothing is, lower is darker."""
+def _ink(shape: GarmentShape, pose: _Pose, rows: slice, cols: slice, has_pocket: bool) -> FloatArray:
+    """Seams and other sharp details: 0 where nothing is, negative for dark ink, positive for light."""
     sheet, pen = _sheet(rows, cols, 128)
-    scale = math.sqrt(abs(np.linalg.det(pose.matrix))) * SUPERSAMPLING
+    placed = _on_sheet(pose, rows, cols, SUPERSAMPLING)
+
+    def line(points: list[float], tone: int, width: float) -> None:
+        pen.line(points, fill=tone, width=max(1, round(width * placed.scale)), joint="curve")
+
     for part in shape.parts:
-        outline = _on_sheet(pose.pixels(part.outline), rows, cols)
+        outline = _flat(part.outline, placed)
         pen.polygon(outline, fill=part.tone)
-        pen.line([*outline, outline[0]], fill=92, width=max(1, round(0.006 * scale)), joint="curve")
+        line([*outline, *outline[:2]], 92, 0.006)
     for stroke in shape.strokes:
-        points = _on_sheet(pose.pixels(stroke.points), rows, cols)
+        points = _flat(stroke.points, placed)
         if stroke.filled:
             pen.polygon(points, fill=stroke.tone)
         else:
-            pen.line(points, fill=stroke.tone, width=max(1, round(stroke.width * scale)), joint="curve")
+            line(points, stroke.tone, stroke.width)
     if has_pocket:
-        pocket = _on_sheet(pose.pixels(shape.pocket), rows, cols)
+        pocket = _flat(shape.pocket, placed)
         pen.polygon(pocket, fill=128)
-        pen.line([*pocket, pocket[0]], fill=70, width=max(1, round(0.007 * scale)), joint="curve")
-    return _to_array(sheet), _folds(shape, pose, rows, cols)
+        line([*pocket, *pocket[:2]], 70, 0.007)
+    return 2.0 * _to_array(sheet) - np.float32(256 / 255)
 
 
 def _folds(shape: GarmentShape, pose: _Pose, rows: slice, cols: slice) -> FloatArray:
+    """Soft folds, on the scale of `_ink`."""
     extent = (cols.stop - cols.start, rows.stop - rows.start)
     sheet = Image.new("L", (extent[0] // 4 + 1, extent[1] // 4 + 1), 128)
     pen = ImageDraw.Draw(sheet)
+    placed = _on_sheet(pose, rows, cols, 0.25)
     for fold in shape.folds:
-        moved = (pose.pixels(fold.points) - (cols.start, rows.start)) / 4
-        pen.line([(x, y) for x, y in moved.tolist()], fill=fold.tone, width=2)
-    sheet = sheet.filter(ImageFilter.GaussianBlur(1.2))
-    return np.asarray(sheet.resize(extent, Image.Resampling.BILINEAR), dtype=np.float32) / 255.0
+        pen.line(_flat(fold.points, placed), fill=fold.tone, width=max(1, round(0.03 * placed.scale)))
+    return _soft(sheet, 0.02 * placed.scale, extent) * 2.0 - np.float32(256 / 255)
 
 
-def _shade(
-    colour: FloatArray, alpha: FloatArray, ink: FloatArray, soft: FloatArray, main: FloatArray
-) -> FloatArray:
+def _soft(sheet: Image.Image, radius: float, extent: tuple[int, int]) -> FloatArray:
+    """Blur a small sheet and enlarge it to `extent`, values 0 to 1."""
+    blurred = sheet.filter(ImageFilter.GaussianBlur(radius)).resize(extent, Image.Resampling.BILINEAR)
+    return np.asarray(blurred, dtype=np.float32) / 255.0
+
+
+def _shade(colour: FloatArray, alpha: FloatArray, ink: FloatArray, soft: FloatArray, *, dark_cloth: bool) -> FloatArray:
     """Apply ink and folds, and darken towards the edges as round bodies do."""
-    small = Image.fromarray((alpha * 255).astype(np.uint8)).reduce(4).filter(ImageFilter.GaussianBlur(2.5))
-    body = np.asarray(small.resize(alpha.shape[::-1], Image.Resampling.BILINEAR), dtype=np.float32) / 255.0
-    # Ink is lighter than black cloth and darker than any other.
-    dark = float(main.mean()) < 70
-    tone = 2.0 * ink - 1.0
-    factor = (0.80 + 0.22 * np.clip(body, 0, 1)) * (1.0 + 0.7 * (2.0 * soft - 1.0))
-    shaded = colour * factor[..., None]
-    strength = np.clip(tone, -1, 1)[..., None]
-    if dark:
-        lifted = np.abs(strength) * 0.55
-        return shaded + lifted * (np.float32(150.0) - shaded)
-    down = np.clip(-strength, 0, 1)
-    up = np.clip(strength, 0, 1)
-    return shaded * (1 - 0.85 * down) + up * (255.0 - shaded)
+    small = Image.fromarray((alpha * 255).astype(np.uint8)).reduce(4)
+    body = _soft(small, 2.5, (alpha.shape[1], alpha.shape[0]))
+    shaded: FloatArray = colour * ((0.80 + 0.22 * body) * (1.0 + 0.7 * soft))
+    if dark_cloth:
+        # Dark ink would not show on black: it is drawn light.
+        lifted = np.abs(ink) * np.float32(0.55)
+        return shaded + lifted * (150.0 - shaded)
+    return shaded * (1.0 - 0.85 * np.maximum(-ink, 0)) + np.maximum(ink, 0) * (255.0 - shaded)
 
 
 def _cast_shadow(canvas: FloatArray, layers: Sequence[_Layer], size: int) -> None:
-    union = np.zeros((size, size), dtype=np.float32)
+    union = np.zeros((size, size), dtype=np.uint8)
     for layer in layers:
         window = union[layer.rows, layer.cols]
-        np.maximum(window, layer.alpha, out=window)
-    small = Image.fromarray((union * 255).astype(np.uint8)).reduce(4).filter(ImageFilter.GaussianBlur(size / 90))
-    shadow = np.asarray(small.resize((size, size), Image.Resampling.BILINEAR), dtype=np.float32) / 255.0
+        np.maximum(window, (layer.alpha * 255).astype(np.uint8), out=window)
+    shadow = _soft(Image.fromarray(union).reduce(4), size / 90, (size, size))
     shift = round(size * 0.022)
-    canvas *= 1.0 - 0.45 * np.roll(shadow, (shift, shift), axis=(0, 1))[..., None]
+    canvas[:, shift:, shift:] *= 1.0 - 0.45 * shadow[:-shift, :-shift]
 
 
 def _compose(canvas: FloatArray, masks: NDArray[np.uint8], layer: _Layer, index: int) -> None:
-    window = canvas[layer.rows, layer.cols]
-    window += layer.alpha[..., None] * (layer.colour - window)
+    window = canvas[:, layer.rows, layer.cols]
+    window += layer.alpha * (layer.colour - window)
     labels = masks[layer.rows, layer.cols]
     labels[layer.alpha >= 0.5] = 1 + 2 * index
     labels[layer.pocket >= 0.5] = 2 + 2 * index
@@ -333,19 +339,22 @@ def _compose(canvas: FloatArray, masks: NDArray[np.uint8], layer: _Layer, index:
 def _photograph(canvas: FloatArray, rng: random.Random, size: int) -> Image.Image:
     """Light, sensor noise and a little blur."""
     ramp = np.linspace(-1, 1, size, dtype=np.float32)
-    light = rng.uniform(0.92, 1.06) + rng.uniform(-0.06, 0.06) * ramp[None, :] + rng.uniform(-0.06, 0.06) * ramp[:, None]
+    across, down = (np.float32(rng.uniform(-0.06, 0.06)) * ramp for _ in range(2))
+    canvas *= np.float32(rng.uniform(0.92, 1.06)) + across + down[:, None]
     warmth = rng.uniform(-0.03, 0.03)
-    canvas *= light[..., None] * np.array([1 + warmth, 1.0, 1 - warmth], dtype=np.float32)
-    canvas += rng.uniform(1.0, 4.0) * _noise(rng, size)[..., None]
-    image = Image.fromarray(np.clip(canvas + 0.5, 0, 255).astype(np.uint8))
+    canvas[0] *= 1 + warmth
+    canvas[2] *= 1 - warmth
+    canvas += _noise(rng.uniform(1.0, 4.0), rng, size)
+    pixels = np.clip(canvas, 0, 255, out=canvas).astype(np.uint8)
+    image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
     blur = rng.uniform(-0.6, 0.7)
     return image.filter(ImageFilter.GaussianBlur(blur * size / 256)) if blur > 0.2 else image
 
 
-_NOISE = np.random.default_rng(0).standard_normal((2 * NOISE_TILE, 4 * NOISE_TILE), dtype=np.float32)
+_NOISE = np.random.default_rng(0).standard_normal((NOISE_TILE, NOISE_TILE), dtype=np.float32)
 
 
-def _noise(rng: random.Random, size: int) -> FloatArray:
-    tile = np.roll(_NOISE, (rng.randrange(2 * NOISE_TILE), rng.randrange(4 * NOISE_TILE)), axis=(0, 1))
-    repeats = (-(-size // tile.shape[0]), -(-size // tile.shape[1]))
-    return np.tile(tile, repeats)[:size, :size]
+def _noise(strength: float, rng: random.Random, size: int) -> FloatArray:
+    tile = np.roll(_NOISE, (rng.randrange(NOISE_TILE), rng.randrange(NOISE_TILE)), axis=(0, 1)) * np.float32(strength)
+    repeats = -(-size // NOISE_TILE)
+    return np.tile(tile, (repeats, repeats))[:size, :size]

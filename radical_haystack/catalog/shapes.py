@@ -45,6 +45,21 @@ class GarmentShape:
     folds: tuple[Stroke, ...]
     pocket: Points
 
+    @property
+    def top(self) -> float:
+        """Highest point, at most 0."""
+        return min(float(part.outline[:, 1].min()) for part in self.parts)
+
+    @property
+    def bottom(self) -> float:
+        """Lowest point of the body (the front part; sleeves do not count)."""
+        return float(self.parts[-1].outline[:, 1].max())
+
+    @property
+    def width(self) -> float:
+        """Overall width."""
+        return 2 * max(float(part.outline[:, 0].max()) for part in self.parts)
+
 
 @lru_cache(maxsize=None)
 def shape_of(kind: str, length: str) -> GarmentShape:
@@ -190,11 +205,11 @@ def _waistband(half: float) -> tuple[Stroke, ...]:
 
 def _trousers(long: bool) -> GarmentShape:
     hem = 0.44 if long else 0.235
-    inner, outer = (0.052, 0.178) if long else (0.028, 0.212)
-    right = _pts((0.0, 0.0), (0.135, 0.0), (0.178, 0.1), (outer, hem - 0.005), (inner, hem), (0.012, 0.15))
+    inner, outer = (0.05, 0.196) if long else (0.03, 0.225)
+    right = _pts((0.0, 0.0), (0.145, 0.0), (0.192, 0.1), (outer, hem - 0.005), (inner, hem), (0.012, 0.15))
     outline = _round(_closed(right), cut=0.08)
     strokes = (
-        *_waistband(0.145),
+        *_waistband(0.152),
         Stroke(_pts((0.0, 0.04), (0.0, 0.145)), 72, 0.007),
         Stroke(_pts((0.0, 0.11), (0.02, 0.1), (0.026, 0.04)), 96, 0.004),
         *_both(Stroke(_arc(0.095, 0.04, 0.165, 0.085, 0.012), 78, 0.006)),
@@ -210,13 +225,13 @@ def _trousers(long: bool) -> GarmentShape:
 
 
 def _skirt(long: bool) -> GarmentShape:
-    hem, half = (0.42, 0.225) if long else (0.225, 0.225)
-    right = _pts((0.0, 0.0), (0.115, 0.0), (0.15, 0.07), (half, hem - 0.02), (0.1, hem + 0.004), (0.0, hem + 0.008))
+    hem, half = (0.43, 0.25) if long else (0.23, 0.24)
+    right = _pts((0.0, 0.0), (0.125, 0.0), (0.168, 0.07), (half, hem - 0.02), (0.1, hem + 0.004), (0.0, hem + 0.008))
     outline = _round(_closed(right), cut=0.1)
     pleats = tuple(Stroke(_pts((0.4 * x * half, 0.05), (x * half, hem)), 100) for x in (-0.75, -0.4, 0.4, 0.75))
     shine = tuple(Stroke(_pts((0.4 * x * half, 0.07), (x * half, hem)), 144) for x in (-0.55, 0.15, 0.58))
     strokes = (
-        *_waistband(0.12),
+        *_waistband(0.135),
         *(Stroke(_pts((0.45 * x * half, 0.045), (x * half, hem)), 98, 0.005) for x in (-0.7, -0.25, 0.25, 0.7)),
         Stroke(_arc(-0.97 * half, hem - 0.035, 0.97 * half, hem - 0.035, 0.018), 104, 0.004),
     )
@@ -224,7 +239,7 @@ def _skirt(long: bool) -> GarmentShape:
 
 
 def _dress(long: bool) -> GarmentShape:
-    hem, half = (0.8, 0.27) if long else (0.56, 0.25)
+    hem, half = (0.8, 0.3) if long else (0.54, 0.27)
     right = _pts(
         (0.0, 0.085), (0.075, 0.06), (0.09, 0.0), (0.135, 0.0), (0.155, 0.08), (0.165, 0.15), (0.125, 0.27),
         (0.17, 0.38), (half, hem - 0.02), (0.12, hem + 0.006), (0.0, hem + 0.01),

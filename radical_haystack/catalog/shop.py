@@ -27,7 +27,7 @@ PLACES = ((0.1, 0.11), (0.9, 0.11), (0.1, 0.88), (0.9, 0.88), (0.08, 0.62), (0.9
 
 @dataclass(frozen=True)
 class _Shop:
-    background: FloatArray
+    background: Image.Image
     banner: Image.Image
     banner_at_top: bool
     stickers: tuple[Image.Image, ...]
@@ -42,18 +42,18 @@ def shop_canvas(shop_seed: int, rng: random.Random, size: int) -> FloatArray:
     :param shop_seed: The shop.
     :param rng: Randomness of the shot: jitter of the distractors.
     :param size: Side in pixels.
-    :returns: Shape `(size, size, 3)`, float32, 0 to 255, a fresh array.
+    :returns: Shape `(3, size, size)`, float32, 0 to 255, a fresh array.
     """
     shop = _shop(shop_seed, size)
-    shift = (rng.randint(-size // 12, size // 12), rng.randint(-size // 12, size // 12))
-    image = Image.fromarray(np.roll(shop.background, shift, axis=(0, 1)).astype(np.uint8))
+    left, upper = (rng.randint(0, shop.background.width - size) for _ in range(2))
+    image = shop.background.crop((left, upper, left + size, upper + size))
     for sticker, place in zip(shop.stickers, shop.places, strict=True):
         _paste(image, sticker.rotate(rng.uniform(-15, 15), Image.Resampling.BILINEAR, expand=True), place, rng)
     _paste(image, shop.banner, (0.5, 0.045 if shop.banner_at_top else 0.955), rng)
     if shop.frame is not None:
         edge = size - 1
         ImageDraw.Draw(image).rectangle((0, 0, edge, edge), outline=shop.frame, width=max(2, size // 64))
-    return np.asarray(image).astype(np.float32)
+    return np.asarray(image).transpose(2, 0, 1).astype(np.float32)
 
 
 def _paste(image: Image.Image, sprite: Image.Image, place: tuple[float, float], rng: random.Random) -> None:
@@ -78,15 +78,18 @@ def _shop(seed: int, size: int) -> _Shop:
     return _Shop(background, banner, at_top, stickers, tuple(rng.sample(PLACES, count)), frame)
 
 
-def _background(rng: random.Random, size: int) -> FloatArray:
+def _background(rng: random.Random, size: int) -> Image.Image:
+    """A little larger than a shot, which shows a part of it. Computed at half the resolution: it is out of focus."""
+    half = round(size * 0.56)
     noise = np.random.default_rng(rng.getrandbits(32))
-    base = np.array([rng.uniform(170, 235) for _ in range(3)], dtype=np.float32)
-    other = np.clip(base + np.array([rng.uniform(-40, 25) for _ in range(3)], dtype=np.float32), 130, 245)
-    x, y = np.meshgrid(np.linspace(0, 1, size, dtype=np.float32), np.linspace(0, 1, size, dtype=np.float32))
-    weight = rng.choice(_WEIGHTS)(x, y, rng, noise)
-    canvas = base + np.clip(weight, 0, 1)[..., None] * (other - base)
-    grain = noise.standard_normal((size, size), dtype=np.float32) * np.float32(rng.uniform(1, 5))
-    return np.clip(canvas + grain[..., None], 0, 255).astype(np.float32)
+    grey = rng.uniform(185, 230)
+    base = np.array([grey + rng.uniform(-28, 22) for _ in range(3)], dtype=np.float32)
+    other = base + np.array([rng.uniform(-45, 12) for _ in range(3)], dtype=np.float32)
+    steps = np.linspace(0, 1, half, dtype=np.float32)
+    x, y = np.meshgrid(steps, steps)
+    weight = np.clip(rng.choice(_WEIGHTS)(x, y, rng, noise), 0, 1)
+    canvas = np.clip(base + weight[..., None] * (other - base), 0, 255).astype(np.uint8)
+    return Image.fromarray(canvas).resize((2 * half, 2 * half), Image.Resampling.BILINEAR)
 
 
 def _linear(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Generator) -> FloatArray:
@@ -120,7 +123,7 @@ def _tiles(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Ge
 
 def _cloth(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Generator) -> FloatArray:
     tilt = rng.uniform(-2, 2)
-    return 0.5 + 0.3 * np.sin(9 * x + tilt * 3 * y + 1.5 * np.sin(5 * y)) + 0.12 * np.sin(150 * x) * np.sin(150 * y)
+    return 0.5 + 0.3 * np.sin(9 * x + tilt * 3 * y + 1.5 * np.sin(5 * y)) + 0.12 * np.sin(110 * x) * np.sin(110 * y)
 
 
 def _speckle(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Generator) -> FloatArray:
