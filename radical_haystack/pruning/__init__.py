@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pruning method on tensors. Depends on torch only."""
 
+from radical_haystack.pruning.cost import DecoderShape, PrefillCost, prefill_cost
 from radical_haystack.pruning.pruners import (
     PRUNERS,
     CandidateTokens,
@@ -29,8 +30,10 @@ from radical_haystack.pruning.trust import fuse, trust_coefficients
 __all__ = [
     "PRUNERS",
     "CandidateTokens",
+    "DecoderShape",
     "DensePruner",
     "LayerObservation",
+    "PrefillCost",
     "Pruner",
     "PruningSchedule",
     "RadicalPruner",
@@ -44,6 +47,7 @@ __all__ = [
     "equal_keep",
     "fuse",
     "normalized_entropy",
+    "prefill_cost",
     "query_relevance",
     "saliency",
     "text_to_visual_distribution",
