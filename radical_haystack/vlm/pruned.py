@@ -1,0 +1,375 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""Pruning visual tokens inside an unmodified model: `with prune(model, pruner, layout) as trace: model(**inputs)`."""
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+from transformers.cache_utils import DynamicLayer
+
+from radical_haystack.pruning.pruners.base import AttentionRows, CandidateTokens, LayerObservation, Pruner
+from radical_haystack.vlm.attention import row_attention
+from radical_haystack.vlm.families import ModelFamily, family_of
+from radical_haystack.vlm.prompt import PromptLayout
+from radical_haystack.vlm.trace import PruningTrace, Stamp, stamp
+
+_CACHE_NAMES = ("cache", "past_key_values")
+"""The decoder's cache argument: its name since transformers 5.24, and the one before."""
+
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+
+_pruned_models: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
+_pruned_models_lock = threading.Lock()
+
+
+@contextmanager
+def prune(
+    model: nn.Module, pruner: Pruner | None, layout: PromptLayout, *, query_embedding: Tensor | None = None
+) -> Iterator[PruningTrace]:
+    """
+    Prune candidate tokens in every forward pass over one prompt, and in `generate`, while the context is open.
+
+    Selection uses the attention of a pruning layer; it takes effect at that layer's output, and that layer's cache is
+    compacted too [choice]. Kept tokens keep their order and their position ids, and generation continues from the
+    prompt's largest position. The model is left as it was when the context closes, whatever happened inside. With no
+    pruner, or one without layers, nothing is touched at all.
+
+    Batch size 1 only, and one token per decoding step (no beam search, no assisted generation). A prompt may be passed
+    more than once; the trace is of the last time. Decoding on a pruned cache must happen inside the context.
+
+    :param model: A supported vision-language model, such as `Qwen3VLForConditionalGeneration`.
+    :param pruner: The method, or `None` for none.
+    :param layout: Where the prompt's parts lie.
+    :param query_embedding: The query in the space of the visual tokens, shape `(d,)`. Default: the L2-normalised mean
+        of the input embeddings of the query's content tokens [choice].
+    :returns: The trace, filled during the pass.
+    :raises ValueError: If the model's family is not supported, a pruning layer does not exist, or (in the pass) the
+        prompt does not fit the layout.
+    :raises RuntimeError: If the model is already being pruned, by another thread or an outer context.
+    """
+    trace = PruningTrace(layout.candidate_index)
+    if pruner is None or not pruner.layers:
+        yield trace
+        return
+    family = family_of(model)
+    count = len(family.layers(model))
+    outside = [layer for layer in pruner.layers if not 0 <= layer < count]
+    if outside:
+        raise ValueError(f"Pruning layers {outside} do not exist: the model has layers 0 to {count - 1}.")
+    with _exclusive(model):
+        session = _Session(model, family, pruner, layout, query_embedding, trace)
+        try:
+            session.attach()
+            yield trace
+        finally:
+            session.detach()
+
+
+@contextmanager
+def _exclusive(model: nn.Module) -> Iterator[None]:
+    """Two sets of hooks on one model would prune each other's prompts."""
+    with _pruned_models_lock:
+        if model in _pruned_models:
+            raise RuntimeError("This model is already being pruned; use one context at a time.")
+        _pruned_models.add(model)
+    try:
+        yield
+    finally:
+        with _pruned_models_lock:
+            _pruned_models.discard(model)
+
+
+@dataclass
+class _Pass:
+    """What is known of the prompt while its layers run."""
+
+    candidates: CandidateTokens
+    prior: Tensor | None
+    deepstack: tuple[Tensor, ...]
+    last_position: Tensor
+    """Largest position id of the prompt, a scalar."""
+    sequence: Tensor
+    """Original positions of the tokens still in the sequence, ascending, `(S',)`."""
+    active: Tensor
+    """Indices of the candidate tokens still in the sequence, ascending, `(T,)`."""
+    started: Stamp
+    kept: Tensor | None = None
+    """Positions in the present sequence that stay after the present layer; `None`: all."""
+    shared: dict[str, Any] | None = None
+    """Layer arguments cut to the present sequence, made once per pruning."""
+    decoded: int = 0
+    """New tokens since the prompt."""
+
+
+class _Session:
+    """The hooks of one `prune` context; `attach` and `detach` are the only places where hooks come and go."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        family: ModelFamily,
+        pruner: Pruner,
+        layout: PromptLayout,
+        query_embedding: Tensor | None,
+        trace: PruningTrace,
+    ) -> None:
+        self._decoder = family.decoder(model)
+        self._layers = family.layers(model)
+        self._family = family
+        self._pruner = pruner
+        self._layout = layout
+        self._query_embedding = query_embedding
+        self._trace = trace
+        self._handles: list[RemovableHandle] = []
+        self._pass: _Pass | None = None
+
+    def attach(self) -> None:
+        """Register all hooks."""
+        add = self._handles.append
+        pruning = set(self._pruner.layers)
+        add(self._decoder.register_forward_pre_hook(self._enter_decoder, with_kwargs=True))
+        add(self._decoder.register_forward_hook(self._leave_decoder))
+        for index, layer in enumerate(self._layers):
+            add(layer.register_forward_pre_hook(self._enter_layer, with_kwargs=True))
+            add(layer.register_forward_hook(partial(self._leave_layer, index), with_kwargs=True))
+            if index in pruning:
+                attention = self._family.attention(layer)
+                add(attention.register_forward_pre_hook(partial(self._select, index), with_kwargs=True))
+
+    def detach(self) -> None:
+        """Remove all hooks and forget the prompt."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._pass = None
+
+    def _enter_decoder(self, module: nn.Module, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        embeds = kwargs["inputs_embeds"]
+        if embeds.shape[0] != 1:
+            raise ValueError(f"Pruning works with batch size 1 (no beam search), got {embeds.shape[0]}.")
+        cache = _cache_of(kwargs)
+        if cache is not None and cache.get_seq_length() > 0:
+            return args, self._continue(embeds, kwargs)
+        return args, self._start(embeds.detach(), dict(kwargs))
+
+    @torch.no_grad()
+    def _start(self, embeds: Tensor, kwargs: Kwargs) -> Kwargs:
+        """A new prompt begins."""
+        self._check(embeds, kwargs.get("attention_mask"))
+        self._trace.clear()
+        started = stamp(embeds.device)
+        device, length = embeds.device, embeds.shape[1]
+        positions = kwargs.get("position_ids")
+        columns = self._layout.candidate_positions.to(device)
+        candidates = CandidateTokens(
+            tokens=embeds[0, columns],
+            candidate_index=self._layout.candidate_index.to(device),
+            query_embedding=self._query(embeds),
+        )
+        self._pass = _Pass(
+            candidates=candidates,
+            prior=self._pruner.prior(candidates),
+            deepstack=self._family.take_deepstack(kwargs),
+            last_position=torch.tensor(length - 1, device=device) if positions is None else positions.max(),
+            sequence=torch.arange(length, device=device),
+            active=torch.arange(columns.numel(), device=device),
+            started=started,
+        )
+        self._trace.add_span("prior", started, stamp(device))
+        return kwargs
+
+    def _check(self, embeds: Tensor, mask: Tensor | None) -> None:
+        if embeds.shape[1] != self._layout.length:
+            raise ValueError(
+                f"The prompt has {embeds.shape[1]} tokens, but the layout given to prune() is of "
+                f"{self._layout.length} tokens."
+            )
+        if mask is not None and mask.ndim == 2 and not bool(mask.all()):
+            raise ValueError("Pruning works on a prompt without padding.")
+
+    def _query(self, embeds: Tensor) -> Tensor:
+        if self._query_embedding is not None:
+            return self._query_embedding.to(embeds)
+        rows = embeds[0, self._layout.query_positions.to(embeds.device)].float()
+        return nn.functional.normalize(rows.sum(0), dim=0)
+
+    def _continue(self, embeds: Tensor, kwargs: Kwargs) -> Kwargs:
+        """One more token behind the pruned prompt, at the position after the prompt's largest."""
+        state = self._pass
+        if state is None:
+            raise ValueError("Pruning needs a prompt that starts with an empty cache.")
+        if embeds.shape[1] != 1:
+            raise ValueError(f"Pruning takes one new token per decoding step, got {embeds.shape[1]}.")
+        state.decoded += 1
+        text = torch.full_like(state.last_position, self._layout.length - 1)
+        positions = torch.stack([text, *[state.last_position] * 3]) + state.decoded
+        return {**kwargs, "position_ids": positions[:, None, None]}
+
+    def _enter_layer(self, module: nn.Module, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """Give a layer the arguments that fit the sequence as it is now."""
+        state = self._running()
+        if state.decoded:
+            # One row that sees its whole cache, whose length differs from layer to layer.
+            return args, {**kwargs, "attention_mask": None}
+        if state.sequence.numel() == self._layout.length:
+            return args, kwargs
+        if state.shared is None:
+            state.shared = {
+                "position_embeddings": tuple(_cut(part, 1, state.sequence) for part in kwargs["position_embeddings"]),
+                "position_ids": _cut_optional(kwargs.get("position_ids"), state.sequence),
+                "attention_mask": _cut_mask(kwargs.get("attention_mask"), state.sequence),
+            }
+        return args, {**kwargs, **state.shared}
+
+    @torch.no_grad()
+    def _select(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs) -> None:
+        """Before a pruning layer's attention runs, see what it is about to see, and choose."""
+        state = self._running()
+        if state.decoded:
+            return
+        hidden = args[0] if args else kwargs["hidden_states"]
+        start = stamp(hidden.device)
+        view = _AttentionView(self._family, module, hidden[0], kwargs["position_embeddings"], state, self._layout)
+        observation = LayerObservation(
+            layer=index,
+            active=state.active,
+            candidates=state.candidates,
+            prior=state.prior,
+            attention=view.attention,
+            keys=view.active_keys,
+        )
+        chosen = self._pruner.select(observation)
+        before = state.active.numel()
+        if chosen.numel() < before:
+            stays = torch.ones_like(state.sequence, dtype=torch.bool)
+            stays[view.columns] = False
+            stays[view.columns[chosen]] = True
+            state.kept = _true_positions(stays, stays.numel() - before + chosen.numel())
+            state.active = state.active[chosen]
+        self._trace.add_stage(index, before, state.active, observation.record)
+        self._trace.add_span("select", start, stamp(hidden.device))
+
+    def _leave_layer(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs, output: Any) -> Any:
+        """Add the layer's DeepStack features, then drop what was not chosen."""
+        state = self._running()
+        if state.decoded:
+            return None
+        hidden = output[0] if isinstance(output, tuple) else output
+        if index < len(state.deepstack):
+            hidden = self._add_features(hidden, state, state.deepstack[index])
+        if state.kept is not None:
+            hidden = _cut(hidden, 1, state.kept)
+            _compact(_cache_of(kwargs), index, state.kept)
+            state.sequence = state.sequence[state.kept.to(state.sequence.device)]
+            state.kept = state.shared = None
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+    def _add_features(self, hidden: Tensor, state: _Pass, features: Tensor) -> Tensor:
+        """DeepStack, as the decoder does it, on the visual tokens that are left."""
+        layout, device = self._layout, state.sequence.device
+        visual = torch.zeros(layout.length, dtype=torch.bool, device=device)
+        visual[layout.candidate_positions.to(device)] = True
+        visual[layout.reference_positions.to(device)] = True
+        here = _true_positions(visual[state.sequence], state.active.numel() + layout.reference_positions.numel())
+        rows = (torch.cumsum(visual, 0) - 1)[state.sequence[here]]
+        here, rows = here.to(hidden.device), rows.to(features.device)
+        hidden = hidden.clone()
+        hidden[:, here] = hidden[:, here] + features[rows].to(hidden)
+        return hidden
+
+    def _leave_decoder(self, module: nn.Module, args: Args, output: Any) -> None:
+        state = self._running()
+        if not state.decoded:
+            self._trace.add_span("decoder", state.started, stamp(state.sequence.device))
+
+    def _running(self) -> _Pass:
+        if self._pass is None:
+            raise RuntimeError("A decoder layer was called outside its decoder; pruning needs the whole forward pass.")
+        return self._pass
+
+
+class _AttentionView:
+    """What a pruner may ask of one layer, computed when asked."""
+
+    def __init__(
+        self,
+        family: ModelFamily,
+        module: nn.Module,
+        hidden: Tensor,
+        rotary: tuple[Tensor, Tensor],
+        state: _Pass,
+        layout: PromptLayout,
+    ) -> None:
+        self._family = family
+        self._module = module
+        self._hidden = hidden
+        self._rotary = (rotary[0][0].to(hidden.device), rotary[1][0].to(hidden.device))
+        self._all_keys: Tensor | None = None
+        where = partial(torch.searchsorted, state.sequence)
+        device = state.sequence.device
+        self.columns = where(layout.candidate_positions.to(device)[state.active]).to(hidden.device)
+        self._text = where(layout.text_positions.to(device)).to(hidden.device)
+
+    def attention(self, rows: AttentionRows) -> Tensor:
+        """See `LayerObservation.attention`."""
+        chosen = self._text if rows == "text" else torch.tensor([len(self._hidden) - 1], device=self._hidden.device)
+        rotary = (self._rotary[0][chosen], self._rotary[1][chosen])
+        queries = self._family.queries(self._module, self._hidden[chosen], rotary)
+        return row_attention(queries, self._keys(), chosen, self.columns, self._family.scaling(self._module))
+
+    def active_keys(self) -> Tensor:
+        """See `LayerObservation.keys`."""
+        return self._keys()[:, self.columns]
+
+    def _keys(self) -> Tensor:
+        if self._all_keys is None:
+            self._all_keys = self._family.keys(self._module, self._hidden, self._rotary)
+        return self._all_keys
+
+
+def _true_positions(mask: Tensor, count: int) -> Tensor:
+    """Ascending positions of the `count` true values; unlike `nonzero` it need not wait to learn how many there are."""
+    return torch.sort(mask.byte(), descending=True, stable=True).indices[:count]
+
+
+def _cut(tensor: Tensor, dim: int, positions: Tensor) -> Tensor:
+    return tensor.index_select(dim, positions.to(tensor.device))
+
+
+def _cut_optional(position_ids: Tensor | None, positions: Tensor) -> Tensor | None:
+    return None if position_ids is None else _cut(position_ids, -1, positions)
+
+
+def _cut_mask(mask: object, positions: Tensor) -> Tensor | None:
+    """Cut a `(1, S)` padding mask (flash attention) or a `(1, 1, S, S)` mask (eager, SDPA) that the model made."""
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor):
+        raise ValueError(f"Pruning cannot cut an attention mask of type {type(mask).__name__}; use SDPA attention.")
+    return _cut(mask, 1, positions) if mask.ndim == 2 else _cut(_cut(mask, -1, positions), -2, positions)
+
+
+def _cache_of(kwargs: Kwargs) -> Any:
+    """The key-value cache among a module's arguments, under either of its names."""
+    return next((kwargs[name] for name in _CACHE_NAMES if kwargs.get(name) is not None), None)
+
+
+def _compact(cache: Any, index: int, kept: Tensor) -> None:
+    """Keep only some positions of one layer's cache; the one place that touches a cache's insides."""
+    if cache is None:
+        return
+    layer = cache.layers[index]
+    if type(layer) is not DynamicLayer:
+        raise ValueError(f"Pruning shortens the cache, which {type(layer).__name__} does not allow; use DynamicCache.")
+    if layer.keys is not None and layer.values is not None:
+        layer.keys, layer.values = _cut(layer.keys, -2, kept), _cut(layer.values, -2, kept)
