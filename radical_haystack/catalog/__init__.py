@@ -18,7 +18,9 @@ from radical_haystack.catalog.attributes import (
     swap,
     world_of,
 )
+from radical_haystack.catalog.bundled import bundled_model_path
 from radical_haystack.catalog.drawing import Drawing, Scene, draw, evidence_tokens, token_labels
+from radical_haystack.catalog.gallery import GalleryItem, gallery_items, write_gallery
 from radical_haystack.catalog.language import (
     NO_POCKET,
     GarmentSpec,
@@ -41,6 +43,7 @@ __all__ = [
     "SLOT_OF",
     "BenchmarkItem",
     "Drawing",
+    "GalleryItem",
     "Garment",
     "GarmentSpec",
     "Modification",
@@ -50,12 +53,14 @@ __all__ = [
     "World",
     "benchmark_composed",
     "benchmark_text",
+    "bundled_model_path",
     "caption",
     "describe",
     "draw",
     "evidence_tokens",
     "family",
     "full_spec",
+    "gallery_items",
     "hard_set",
     "mutate",
     "modification",
@@ -63,4 +68,5 @@ __all__ = [
     "swap",
     "token_labels",
     "world_of",
+    "write_gallery",
 ]

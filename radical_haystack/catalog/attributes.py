@@ -6,8 +6,8 @@
 import hashlib
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 World = Literal["train", "heldout"]
 
@@ -83,7 +83,7 @@ def world_of(outfit: Outfit) -> World:
     :param outfit: The outfit.
     :returns: `heldout` for about a fifth of all outfits, else `train`.
     """
-    text = "|".join(",".join(map(str, astuple(garment))) for garment in outfit.garments)
+    text = "|".join(f"{g.kind},{g.colour},{g.pattern},{g.length},{g.accent}" for g in outfit.garments)
     digest = hashlib.sha256(text.encode()).digest()
     return "heldout" if int.from_bytes(digest[:4], "big") < HELDOUT_SHARE * 2**32 else "train"
 
@@ -160,8 +160,8 @@ def _change(outfit: Outfit, rng: random.Random, places: list[tuple[int, str]]) -
     garments = list(outfit.garments)
     # Colours come before pockets (FIELDS order), so that a new pocket can avoid the garment's new colour.
     for index, field in sorted(places, key=lambda place: FIELDS.index(place[1])):
-        garment = garments[index]
-        garments[index] = replace(garment, **{field: rng.choice(_other_values(garment, field))})
+        change: dict[str, Any] = {field: rng.choice(_other_values(garments[index], field))}
+        garments[index] = replace(garments[index], **change)
     return Outfit(tuple(garments))
 
 

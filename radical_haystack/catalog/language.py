@@ -22,8 +22,8 @@ _PATTERN_ADJECTIVES = {
 }
 _PATTERN_NOUNS = {"striped": ("stripes",), "dotted": ("dots", "polka dots"), "checked": ("checks",)}
 _OPENINGS = ("", "", "", "", "photo of", "i want", "show me", "looking for", "find", "an outfit with")
-_TOP_FIRST = (" and ", " and ", " with ", " worn with ", " over ", " above ", ", ")
-_BOTTOM_FIRST = (" and ", " and ", " with ", " worn with ", " under ", " below ", ", ")
+_TOP_FIRST = (" and ", " and ", " worn with ", " over ", " above ", ", ")
+_BOTTOM_FIRST = (" and ", " and ", " worn with ", " under ", " below ", ", ")
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _phrase(spec: GarmentSpec, rng: random.Random) -> str:
     if features:
         words += " with " + _enumerate(features)
     if spec.accent == NO_POCKET:
-        words += rng.choice((" without a pocket", " without pocket", " and no pocket" if features else " with no pocket"))
+        words += rng.choice((" without a pocket", " without pocket", f" {'and' if features else 'with'} no pocket"))
     return words
 
 
@@ -310,26 +310,24 @@ def _single_change(old: Garment, new: Garment, rng: random.Random) -> str:
 
 
 def _predicates(old: Garment, new: Garment, rng: random.Random) -> str:
-    be, have = ("are", "have") if _is_plural(old) else ("is", "has")
+    changed = {field: _value(new, field) for field in FIELDS[1:] if getattr(new, field) != getattr(old, field)}
+    be, have, become = ("are", "have", "become") if _is_plural(old) else ("is", "has", "becomes")
+    if new.kind != old.kind:
+        return f"{become} {_phrase(GarmentSpec(new.kind, **changed), rng)}"
     states: list[str] = []
     features: list[str] = []
-    if new.kind != old.kind:
-        # The plain kind word: "shorts" would name the length, which need not have changed.
-        noun = rng.choice(_KIND_WORDS.get(new.kind, (new.kind,)))
-        states.append(_with_article(noun, noun))
-    if new.colour != old.colour:
+    if "colour" in changed:
         states.append(_colour(new.colour, rng))
-    if new.pattern != old.pattern:
+    if "pattern" in changed:
         if new.pattern in _PATTERN_NOUNS and rng.random() < 0.5:
             features.append(rng.choice(_PATTERN_NOUNS[new.pattern]))
         else:
             states.append(rng.choice(_PATTERN_ADJECTIVES[new.pattern]))
-    if new.length != old.length:
-        if new.slot == "top":
-            features.append(f"{new.length} sleeves")
-        else:
-            states.append(new.length)
-    if new.accent != old.accent:
+    if "length" in changed and new.slot != "top":
+        states.append(new.length)
+    elif "length" in changed:
+        features.append(f"{new.length} sleeves")
+    if "accent" in changed:
         features.append("no pocket" if new.accent is None else _pocket(new.accent, rng))
     rng.shuffle(features)
     parts = []

@@ -99,9 +99,7 @@ def family(rng: random.Random, size: int, world: World | None = None) -> list[Ou
     return members
 
 
-def benchmark_text(
-    seed: int, n_queries: int, n_candidates: int = 20, world: World = "heldout"
-) -> list[BenchmarkItem]:
+def benchmark_text(seed: int, n_queries: int, n_candidates: int = 20, world: World = "heldout") -> list[BenchmarkItem]:
     """
     Make the text benchmark: full descriptions, hard candidates.
 

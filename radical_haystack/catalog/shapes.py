@@ -4,11 +4,11 @@
 """
 The outlines, seams and folds of the garments.
 
-Coordinates are `(x, y)` in units of the image side; the origin is the middle of the neck or of the waist, y points down.
+Coordinates are `(x, y)` in units of the image side; the origin is the middle of the neck or waist, y points down.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class GarmentShape:
         return 2 * max(float(part.outline[:, 0].max()) for part in self.parts)
 
 
-@lru_cache(maxsize=None)
+@cache
 def shape_of(kind: str, length: str) -> GarmentShape:
     """
     Look up the shape of a garment.
@@ -107,7 +107,7 @@ def _ellipse(x: float, y: float, rx: float, ry: float, steps: int = 28) -> Point
     return np.stack([x + rx * np.cos(angle), y + ry * np.sin(angle)], axis=1)
 
 
-def _patch(x: float, y: float, width: float = 0.1, height: float = 0.105) -> Points:
+def _patch(x: float, y: float, width: float = 0.092, height: float = 0.098) -> Points:
     """A patch pocket with a pointed lower edge, its middle at `(x, y)`."""
     w, h = width / 2, height / 2
     return _pts((x - w, y - h), (x + w, y - h), (x + w, y + 0.55 * h), (x, y + h), (x - w, y + 0.55 * h))

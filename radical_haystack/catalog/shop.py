@@ -128,7 +128,7 @@ def _cloth(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Ge
 
 def _speckle(x: FloatArray, y: FloatArray, rng: random.Random, noise: np.random.Generator) -> FloatArray:
     coarse = noise.random((24, 24), dtype=np.float32)
-    image = Image.fromarray((coarse * 255).astype(np.uint8)).resize(x.shape[::-1], Image.Resampling.BICUBIC)
+    image = Image.fromarray((coarse * 255).astype(np.uint8)).resize((x.shape[1], x.shape[0]), Image.Resampling.BICUBIC)
     return np.asarray(image, dtype=np.float32) / 255.0
 
 
