@@ -166,7 +166,7 @@ def _poses(outfit: Outfit, rng: random.Random, size: int) -> list[_Pose]:
     drops = [0.0, shapes[0].bottom - OVERLAP + loose * rng.uniform(0.0, 0.03)][: len(shapes)]
     top = shapes[0].top
     height = drops[-1] + shapes[-1].bottom - top
-    zoom = min(MAX_ZOOM, 0.92 / height, 0.86 / max(shape.width for shape in shapes))
+    zoom = min(MAX_ZOOM, 0.89 / height, 0.84 / max(shape.width for shape in shapes))
     scale = zoom * rng.uniform(0.85, 1.1)
     room = max(0.02, (1.0 - scale * height) / 4)
     centre = size * np.array([0.5 + rng.uniform(-0.04, 0.04), 0.5 + rng.uniform(-room, room)])
