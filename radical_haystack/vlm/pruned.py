@@ -103,6 +103,10 @@ class _Pass:
     active: Tensor
     """Indices of the candidate tokens still in the sequence, ascending, `(T,)`."""
     started: Stamp
+    rotary: tuple[Tensor, Tensor] | None = None
+    """Cosines and sines the present layer uses, each `(S', head_dim)`."""
+    queries: Tensor | None = None
+    """Queries of the present layer's text rows before rotation, `(rows, heads, head_dim)`."""
     kept: Tensor | None = None
     """Positions in the present sequence that stay after the present layer; `None`: all."""
     shared: dict[str, Any] | None = None
@@ -144,7 +148,8 @@ class _Session:
             add(layer.register_forward_hook(partial(self._leave_layer, index), with_kwargs=True))
             if index in pruning:
                 attention = self._family.attention(layer)
-                add(attention.register_forward_pre_hook(partial(self._select, index), with_kwargs=True))
+                add(self._family.query_source(attention).register_forward_hook(self._see_queries))
+                add(self._family.key_source(attention).register_forward_hook(partial(self._select, index, attention)))
 
     def detach(self) -> None:
         """Remove all hooks and forget the prompt."""
@@ -221,31 +226,56 @@ class _Session:
         if state.decoded:
             # One row that sees its whole cache, whose length differs from layer to layer.
             return args, {**kwargs, "attention_mask": None}
-        if state.sequence.numel() == self._layout.length:
-            return args, kwargs
         if state.shared is None:
-            state.shared = {
-                "position_embeddings": tuple(_cut(part, 1, state.sequence) for part in kwargs["position_embeddings"]),
-                "position_ids": _cut_optional(kwargs.get("position_ids"), state.sequence),
-                "attention_mask": _cut_mask(kwargs.get("attention_mask"), state.sequence),
-            }
+            state.shared = self._shared_arguments(state, kwargs)
+        cos, sin = state.shared["position_embeddings"]
+        state.rotary = cos[0], sin[0]
         return args, {**kwargs, **state.shared}
 
+    def _shared_arguments(self, state: _Pass, kwargs: Kwargs) -> Kwargs:
+        names = ("position_embeddings", "position_ids", "attention_mask")
+        shared = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
+        if state.sequence.numel() < self._layout.length:
+            cos, sin = shared["position_embeddings"]
+            shared["position_embeddings"] = (_cut(cos, 1, state.sequence), _cut(sin, 1, state.sequence))
+            if "position_ids" in shared:
+                shared["position_ids"] = _cut(shared["position_ids"], -1, state.sequence)
+            if "attention_mask" in shared:
+                shared["attention_mask"] = _cut_mask(shared["attention_mask"], state.sequence)
+        return shared
+
+    def _see_queries(self, module: nn.Module, args: Args, output: Tensor) -> None:
+        """Keep the text rows' queries until the keys are there; not all rows, which would keep a large tensor alive."""
+        state = self._running()
+        if not state.decoded:
+            state.queries = output[0, self._text_rows(state).to(output.device)].detach()
+
+    def _text_rows(self, state: _Pass) -> Tensor:
+        """Where the text rows are in the sequence now: they always stay."""
+        return torch.searchsorted(state.sequence, self._layout.text_positions.to(state.sequence.device))
+
     @torch.no_grad()
-    def _select(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs) -> None:
-        """Before a pruning layer's attention runs, see what it is about to see, and choose."""
+    def _select(self, index: int, attention: nn.Module, module: nn.Module, args: Args, output: Tensor) -> None:
+        """Choose as soon as a pruning layer has made its keys; the choice takes effect at the layer's output."""
         state = self._running()
         if state.decoded:
             return
-        hidden = args[0] if args else kwargs["hidden_states"]
-        start = stamp(hidden.device)
-        view = _AttentionView(self._family, module, hidden[0], kwargs["position_embeddings"], state, self._layout)
+        start = stamp(output.device)
+        columns = self._layout.candidate_positions.to(state.active.device)[state.active]
+        view = _AttentionView(
+            family=self._family,
+            attention=attention,
+            state=state,
+            keys=output[0],
+            rows=self._text_rows(state),
+            columns=torch.searchsorted(state.sequence, columns),
+        )
         observation = LayerObservation(
             layer=index,
             active=state.active,
             candidates=state.candidates,
             prior=state.prior,
-            attention=view.attention,
+            attention=view.weights,
             keys=view.active_keys,
         )
         chosen = self._pruner.select(observation)
@@ -257,7 +287,8 @@ class _Session:
             state.kept = _true_positions(stays, stays.numel() - before + chosen.numel())
             state.active = state.active[chosen]
         self._trace.add_stage(index, before, state.active, observation.record)
-        self._trace.add_span("select", start, stamp(hidden.device))
+        self._trace.add_span("select", start, stamp(output.device))
+        state.queries = None
 
     def _leave_layer(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs, output: Any) -> Any:
         """Add the layer's DeepStack features, then drop what was not chosen."""
@@ -299,42 +330,45 @@ class _Session:
 
 
 class _AttentionView:
-    """What a pruner may ask of one layer, computed when asked."""
+    """
+    What a pruner may ask of one layer, computed when asked.
+
+    Answers are given on the device of the prompt's embeddings, where the candidates' tokens are, even if the layer
+    lives on another one.
+    """
 
     def __init__(
-        self,
-        family: ModelFamily,
-        module: nn.Module,
-        hidden: Tensor,
-        rotary: tuple[Tensor, Tensor],
-        state: _Pass,
-        layout: PromptLayout,
+        self, *, family: ModelFamily, attention: nn.Module, state: _Pass, keys: Tensor, rows: Tensor, columns: Tensor
     ) -> None:
+        assert state.queries is not None
+        assert state.rotary is not None
         self._family = family
-        self._module = module
-        self._hidden = hidden
-        self._rotary = (rotary[0][0].to(hidden.device), rotary[1][0].to(hidden.device))
-        self._all_keys: Tensor | None = None
-        where = partial(torch.searchsorted, state.sequence)
-        device = state.sequence.device
-        self.columns = where(layout.candidate_positions.to(device)[state.active]).to(hidden.device)
-        self._text = where(layout.text_positions.to(device)).to(hidden.device)
+        self._scaling = family.scaling(attention)
+        self._rotary = (state.rotary[0].to(keys.device), state.rotary[1].to(keys.device))
+        self._queries = state.queries
+        self._keys = keys
+        self._rotated_keys: Tensor | None = None
+        self._rows = rows.to(keys.device)
+        self.columns = columns
 
-    def attention(self, rows: AttentionRows) -> Tensor:
-        """See `LayerObservation.attention`."""
-        chosen = self._text if rows == "text" else torch.tensor([len(self._hidden) - 1], device=self._hidden.device)
-        rotary = (self._rotary[0][chosen], self._rotary[1][chosen])
-        queries = self._family.queries(self._module, self._hidden[chosen], rotary)
-        return row_attention(queries, self._keys(), chosen, self.columns, self._family.scaling(self._module))
+    def weights(self, rows: AttentionRows) -> Tensor:
+        """See `LayerObservation.attention`; the prompt's last row is its last text row."""
+        chosen = slice(None) if rows == "text" else slice(-1, None)
+        where = self._rows[chosen]
+        queries = self._family.rotate(self._queries[chosen], (self._rotary[0][where], self._rotary[1][where]))
+        keys = self._all_keys()
+        columns = self.columns.to(keys.device)
+        return row_attention(queries, keys, where, columns, self._scaling).to(self.columns.device)
 
     def active_keys(self) -> Tensor:
         """See `LayerObservation.keys`."""
-        return self._keys()[:, self.columns]
+        keys = self._all_keys()
+        return keys[:, self.columns.to(keys.device)].to(self.columns.device)
 
-    def _keys(self) -> Tensor:
-        if self._all_keys is None:
-            self._all_keys = self._family.keys(self._module, self._hidden, self._rotary)
-        return self._all_keys
+    def _all_keys(self) -> Tensor:
+        if self._rotated_keys is None:
+            self._rotated_keys = self._family.rotate(self._keys, self._rotary)
+        return self._rotated_keys
 
 
 def _true_positions(mask: Tensor, count: int) -> Tensor:
@@ -344,10 +378,6 @@ def _true_positions(mask: Tensor, count: int) -> Tensor:
 
 def _cut(tensor: Tensor, dim: int, positions: Tensor) -> Tensor:
     return tensor.index_select(dim, positions.to(tensor.device))
-
-
-def _cut_optional(position_ids: Tensor | None, positions: Tensor) -> Tensor | None:
-    return None if position_ids is None else _cut(position_ids, -1, positions)
 
 
 def _cut_mask(mask: object, positions: Tensor) -> Tensor | None:

@@ -47,19 +47,22 @@ class ModelFamily(ABC):
         """A decoder layer's attention module, called with `hidden_states` and `position_embeddings`."""
 
     @abstractmethod
-    def queries(self, attention: nn.Module, hidden: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-        """
-        Queries of some rows, normalised and rotated as the attention module does it.
+    def query_source(self, attention: nn.Module) -> nn.Module:
+        """The sub-module whose output is the layer's queries before rotation, shape `(1, S, heads, head_dim)`."""
 
-        :param attention: The layer's attention module.
-        :param hidden: Those rows of its input, shape `(R, d)`.
+    @abstractmethod
+    def key_source(self, attention: nn.Module) -> nn.Module:
+        """The same for keys, `(1, S, kv_heads, head_dim)`; it runs after `query_source`."""
+
+    @abstractmethod
+    def rotate(self, heads: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
+        """
+        Apply the rotary embedding as the attention module does it.
+
+        :param heads: Queries or keys, shape `(R, heads, head_dim)`.
         :param rotary: Cosines and sines of those rows, each `(R, head_dim)`.
         :returns: Shape `(heads, R, head_dim)`.
         """
-
-    @abstractmethod
-    def keys(self, attention: nn.Module, hidden: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-        """The same for keys, shape `(kv_heads, R, head_dim)`."""
 
     @abstractmethod
     def scaling(self, attention: nn.Module) -> float:

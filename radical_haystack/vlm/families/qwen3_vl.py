@@ -34,15 +34,18 @@ class Qwen3VLFamily(ModelFamily):
         """See `ModelFamily.attention`."""
         return layer.get_submodule("self_attn")
 
-    def queries(self, attention: nn.Module, hidden: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-        """See `ModelFamily.queries`."""
-        module: Any = attention
-        return _rotated(module.q_norm(module.q_proj(hidden).unflatten(-1, (-1, module.head_dim))), rotary)
+    def query_source(self, attention: nn.Module) -> nn.Module:
+        """See `ModelFamily.query_source`."""
+        return attention.get_submodule("q_norm")
 
-    def keys(self, attention: nn.Module, hidden: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-        """See `ModelFamily.keys`."""
-        module: Any = attention
-        return _rotated(module.k_norm(module.k_proj(hidden).unflatten(-1, (-1, module.head_dim))), rotary)
+    def key_source(self, attention: nn.Module) -> nn.Module:
+        """See `ModelFamily.key_source`."""
+        return attention.get_submodule("k_norm")
+
+    def rotate(self, heads: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
+        """See `ModelFamily.rotate`."""
+        heads = heads.transpose(0, 1)
+        return apply_rotary_pos_emb(heads, heads[:0], *rotary, unsqueeze_dim=0)[0]
 
     def scaling(self, attention: nn.Module) -> float:
         """See `ModelFamily.scaling`."""
@@ -82,10 +85,3 @@ class Qwen3VLFamily(ModelFamily):
             "image_grid_thw": torch.stack([encoding.grid for encoding in encodings]),
             "mm_token_type_ids": token_types,
         }
-
-
-def _rotated(heads: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """Apply the rotary embedding to `(R, heads, head_dim)`; returns `(heads, R, head_dim)`."""
-    cos, sin = rotary
-    heads = heads.transpose(0, 1)
-    return apply_rotary_pos_emb(heads, heads[:0], cos, sin, unsqueeze_dim=0)[0]
