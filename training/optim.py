@@ -48,11 +48,11 @@ class Muon(torch.optim.Optimizer):
 
 
 def build_optimizers(module: nn.Module, lr: float, extra: Iterable[Tensor] = ()) -> list[torch.optim.Optimizer]:
-    """Muon for hidden matrices, AdamW for embeddings, norms, biases and `extra`."""
+    """Muon for hidden matrices, AdamW for embeddings, norms, biases, the wide mergers (for speed) and `extra`."""
     matrices, rest = [], list(extra)
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             continue
-        hidden_matrix = parameter.ndim == 2 and "embed" not in name and "lm_head" not in name
+        hidden_matrix = parameter.ndim == 2 and not any(part in name for part in ("embed", "lm_head", "merger"))
         (matrices if hidden_matrix else rest).append(parameter)
     return [Muon(matrices, lr=lr), torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)]

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of drawn training images: families of look-alikes, with the truth about every visual token."""
+
+import argparse
+import os
+import random
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from rich.progress import track
+
+from radical_haystack.catalog import (
+    Outfit,
+    Scene,
+    draw,
+    evidence_tokens,
+    mutate,
+    sample_outfit,
+    swap,
+    token_labels,
+)
+from training.vlm_model import GRID, IMAGE_SIDE
+
+FAMILY_SIZE = 28
+LOOSE_SHARE = 0.3
+RUNS = Path(__file__).parent / "runs"
+
+
+@dataclass
+class Pool:
+    """
+    :param outfits: What each image shows.
+    :param images: `(n, side, side, 3)` uint8.
+    :param labels: Majority label of every visual token, `(n, tokens)`: 0 background, 1 + 2g garment g, 2 + 2g its pocket.
+    :param cover: Whether a token shows garment g (its pocket included), `(n, 2, tokens)` bool.
+    """
+
+    outfits: list[Outfit]
+    images: np.ndarray
+    labels: np.ndarray
+    cover: np.ndarray
+
+
+def look_alikes(rng: random.Random, size: int) -> list[Outfit]:
+    """Distinct outfits of the train world, each with several neighbours one or two attribute values away."""
+    centre = sample_outfit(rng, world="train")
+    members = [centre]
+    while len(members) < size:
+        draw = rng.random()
+        try:
+            if draw < 0.25:
+                outfit = swap(rng.choice(members), rng, world="train")
+            elif draw < 0.65:
+                outfit = mutate(centre, rng, rng.choice((1, 1, 2)), world="train")
+            else:
+                outfit = mutate(rng.choice(members), rng, rng.choice((1, 1, 2)), world="train")
+        except ValueError:  # no such neighbour lies in the train world
+            continue
+        if outfit is not None and outfit not in members:
+            members.append(outfit)
+    return members
+
+
+def draw_family(seed: str) -> Pool:
+    """One family: most images share a shop, and with it the distractors."""
+    rng = random.Random(seed)
+    outfits = look_alikes(rng, FAMILY_SIZE)
+    shop = rng.getrandbits(32)
+    images, labels, cover = [], [], []
+    for outfit in outfits:
+        own = rng.random() < LOOSE_SHARE
+        drawing = draw(outfit, Scene(rng.getrandbits(32) if own else shop, rng.getrandbits(32)))
+        images.append(np.asarray(drawing.image.resize((IMAGE_SIDE, IMAGE_SIDE), Image.Resampling.BICUBIC)))
+        labels.append(token_labels(drawing.masks, GRID, GRID).reshape(-1))
+        cover.append(
+            np.stack([evidence_tokens(drawing.masks, [g], GRID, GRID).reshape(-1) for g in range(2)])
+        )
+    return Pool(outfits, np.stack(images), np.stack(labels).astype(np.uint8), np.stack(cover))
+
+
+def draw_pool(name: str, families: int, seed: int, workers: int) -> Pool:
+    """
+    Draw a pool, or load it where it was drawn before. Outfits follow from the seeds, pixels are kept on disk.
+
+    :param name: File name below `training/runs`.
+    :param families: Number of families of `FAMILY_SIZE` images.
+    :param seed: Seed of the pool.
+    :param workers: Processes.
+    """
+    path = RUNS / f"{name}-{families}-{seed}.npz"
+    seeds = [f"{name}/{seed}/{number}" for number in range(families)]
+    if path.exists():
+        stored = np.load(path)
+        outfits = [outfit for s in seeds for outfit in look_alikes(random.Random(s), FAMILY_SIZE)]
+        return Pool(outfits, stored["images"], stored["labels"], stored["cover"])
+    with ProcessPoolExecutor(workers) as executor:
+        parts = list(track(executor.map(draw_family, seeds, chunksize=2), f"drawing {name}", total=families))
+    pool = Pool(
+        [outfit for part in parts for outfit in part.outfits],
+        np.concatenate([part.images for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.cover for part in parts]),
+    )
+    RUNS.mkdir(exist_ok=True)
+    temporary = path.with_name(f"{path.stem}.part.npz")
+    np.savez(temporary, images=pool.images, labels=pool.labels, cover=pool.cover)
+    os.replace(temporary, path)
+    return pool
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--families", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    print(draw_pool(arguments.name, arguments.families, arguments.seed, arguments.workers).images.shape)

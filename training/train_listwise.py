@@ -1,0 +1,360 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""
+Stage 2 of `catalog-vlm-tiny`: the decoder learns to rank.
+
+A set of look-alikes is encoded once and many queries run behind it: text queries, composed queries with a reference
+image, and text queries whose whole permutation is spelled out. Beside the answer's cross-entropy, two auxiliary losses
+break the plateau on which such models otherwise stay: the residual of an image's tokens must tell that image's
+identifier (binding), and the last rows' attention in two late layers is drawn to the target's evidence tokens
+(guidance, annealed to nothing), so that the answer is read late. The vision encoder and the word embeddings stay as
+stage 1 left them; background tokens are dropped at random during most of the run, which is faster.
+
+Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/runs/listwise.pt`.
+"""
+
+import argparse
+import os
+import random
+import time
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from rich.progress import track
+from torch import Tensor
+
+from radical_haystack.catalog import Modification, Outfit, Query, describe, modification
+from training.benchmark import evaluate, load_benchmark
+from training.layout import IDENTIFIERS, TAIL, Layout
+from training.optim import build_optimizers
+from training.packed import PackedDecoder, Segment, vision_features
+from training.pool import FAMILY_SIZE, RUNS, Pool, draw_pool
+from training.train_vision import CHECKPOINT as VISION_CHECKPOINT
+from training.train_vision import corpus
+from training.vlm_model import (
+    MODEL_FOLDER,
+    TOKENS_PER_IMAGE,
+    build_model,
+    build_processor,
+    build_tokenizer,
+    save_folder,
+)
+
+CHECKPOINT = RUNS / "listwise.pt"
+BINDING_LAYER = 4
+GUIDED_LAYERS = (7, 9)
+GUIDED_HEADS = 2
+MASS_FLOOR = 1e-4
+
+
+@dataclass
+class Task:
+    """One query behind a set: its text, the reference's row in the pool if any, and each candidate's relevance."""
+
+    text: str
+    reference: int | None
+    relevance: list[int]
+    best: int
+
+
+def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
+    """Vision outputs of a whole pool in float16, `[merger, deepstack...]`, each `(n, tokens, hidden)`."""
+    parts = []
+    with torch.no_grad():
+        for start in track(range(0, len(images), batch), "encoding the pool"):
+            pixels = torch.from_numpy(images[start : start + batch]).permute(0, 3, 1, 2).float() / 127.5 - 1
+            parts.append([f.half() for f in vision_features(model.model.visual, pixels)])
+    return [torch.cat(column) for column in zip(*parts, strict=True)]
+
+
+def distance(a: Outfit, b: Outfit) -> int:
+    """Number of attribute values in which two outfits with the same slots differ, 99 for other slots."""
+    if [g.slot for g in a.garments] != [g.slot for g in b.garments]:
+        return 99
+    return sum(
+        x != y for g, h in zip(a.garments, b.garments, strict=True) for x, y in zip(astuple(g), astuple(h), strict=True)
+    )
+
+
+def graded(query: Query | Modification, outfits: list[Outfit], reference: int | None) -> Task:
+    relevance = [query.relevance(outfit) for outfit in outfits]
+    return Task(f" {query.text}", reference, relevance, query.max_relevance)
+
+
+def text_task(outfits: list[Outfit], target: int, rng: random.Random, *, full: bool) -> Task:
+    return graded(describe(outfits[target], rng, full=full), outfits, None)
+
+
+def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, rng: random.Random) -> Task | None:
+    """A reference of the same family one to three changes away from the target, or `None` where there is none."""
+    rows = range(family * FAMILY_SIZE, (family + 1) * FAMILY_SIZE)
+    near = [row for row in rows if 1 <= distance(pool.outfits[row], outfits[target]) <= 3]
+    if not near:
+        return None
+    reference = rng.choice(near)
+    query = modification(pool.outfits[reference], outfits[target], rng)
+    return graded(query, outfits, reference)
+
+
+def candidate_count(share: float, rng: random.Random) -> int:
+    """The curriculum on the number of candidates."""
+    if share < 0.10:
+        return rng.randint(3, 5)
+    if share < 0.25:
+        return rng.randint(4, 8)
+    if share < 0.45:
+        return rng.randint(5, 14)
+    return rng.choice((8, 14, 20, 20, 20, 26))
+
+
+def kept_tokens(cover: np.ndarray, count: int, generator: torch.Generator) -> Tensor:
+    """Ascending token numbers per image, `(..., count)`: garment tokens first, then random background."""
+    on_garment = torch.from_numpy(cover).any(-2)
+    priority = on_garment.float() + torch.rand(on_garment.shape, generator=generator)
+    return priority.topk(count, dim=-1).indices.sort(-1).values
+
+
+class Batch:
+    """Candidate sets of one size with their query groups, ready for the packed decoder."""
+
+    def __init__(self, pool, features, layout, rng, generator, *, sets, candidates, tokens, queries) -> None:
+        families = [rng.randrange(len(pool.outfits) // FAMILY_SIZE) for _ in range(sets)]
+        self.rows = np.array([rng.sample(range(f * FAMILY_SIZE, (f + 1) * FAMILY_SIZE), candidates) for f in families])
+        outfits = [[pool.outfits[r] for r in rows] for rows in self.rows]
+        self.kept = kept_tokens(pool.cover[self.rows], tokens, generator)
+        self.letters = torch.stack([self._letters(candidates, rng) for _ in range(sets)])
+        self.letter_ids = torch.tensor(layout.letters)[self.letters]
+        ids, positions, index = layout.prefix(self.letters, self.kept)
+        self.prefix = Segment(ids, positions, self._prefix_features(features), index)
+        evidence = torch.from_numpy(pool.cover[self.rows]).any(2).gather(2, self.kept)
+        self.evidence = evidence
+        start = layout.next_position(candidates)
+        text, composed, spelled = [], [], []
+        for family, members in zip(families, outfits, strict=True):
+            targets = [rng.randrange(candidates) for _ in range(sum(queries))]
+            text.append([text_task(members, t, rng, full=rng.random() < 0.8) for t in targets[: queries[0]]])
+            spelled.append([text_task(members, t, rng, full=True) for t in targets[queries[0] : -queries[1]]])
+            made = [composed_task(pool, family, members, t, rng) for t in targets[-queries[1] :]]
+            composed.append(made)
+        fill = next((task for made in composed for task in made if task is not None), None)
+        self.groups, self.tasks, self.ends, self.answers, self.masks = [], [], [], [], []
+        self._add(layout, text, start, features, spell=False)
+        self._add(layout, spelled, start, features, spell=True)
+        if fill is not None and all(any(task for task in made) for made in composed):
+            filled = [[task or next(t for t in made if t) for task in made] for made in composed]
+            self._add(layout, filled, start, features, spell=False)
+
+    @staticmethod
+    def _letters(count: int, rng: random.Random) -> Tensor:
+        if rng.random() < 0.5:
+            return torch.arange(count)
+        return torch.tensor(rng.sample(range(len(IDENTIFIERS)), count))
+
+    def _prefix_features(self, features: list[Tensor]) -> list[Tensor]:
+        sets = self.rows.shape[0]
+        index = self.kept[..., None].expand(-1, -1, -1, features[0].shape[-1])
+        rows = torch.from_numpy(self.rows)
+        return [f[rows].gather(2, index).float().reshape(sets, 1, -1, f.shape[-1]) for f in features]
+
+    def _add(self, layout: Layout, tasks: list[list[Task]], start: int, features, *, spell: bool) -> None:
+        sets, count = len(tasks), len(tasks[0])
+        flat = [task for made in tasks for task in made]
+        answers = [self._spelled(layout, number // count, task) if spell else [] for number, task in enumerate(flat)]
+        composed = flat[0].reference is not None
+        ids, positions, index, ends, _ = layout.segments(
+            [layout.encode(task.text) for task in flat], start, with_reference=composed, answers=answers
+        )
+        visual = None
+        if composed:
+            rows = torch.tensor([task.reference for task in flat])
+            visual = [f[rows].float().view(sets, count, TOKENS_PER_IMAGE, -1) for f in features]
+            index = index.view(sets, count, -1)
+        self.groups.append(Segment(ids.view(sets, count, -1), positions.view(3, sets, count, -1), visual, index))
+        self.tasks.append(flat)
+        self.ends.append(ends.view(sets, count))
+        self.answers.append(answers)
+
+    def _spelled(self, layout: Layout, number: int, task: Task) -> list[int]:
+        order = sorted(range(len(task.relevance)), key=lambda k: -task.relevance[k])
+        ids: list[int] = []
+        for candidate in order:
+            ids += [*(layout.separator if ids else []), int(self.letter_ids[number, candidate])]
+        return [*ids, layout.end]
+
+    def targets(self, group: int) -> tuple[Tensor, Tensor]:
+        """Soft target over candidates `(B, Q, N)` and full-match mask."""
+        sets = self.rows.shape[0]
+        relevance = torch.tensor([task.relevance for task in self.tasks[group]], dtype=torch.float32)
+        best = torch.tensor([task.best for task in self.tasks[group]])[:, None]
+        full = (relevance >= best).float()
+        soft = 0.7 * full / full.sum(-1, keepdim=True) + 0.3 * (1.5 * relevance).softmax(-1)
+        shape = (sets, -1, relevance.shape[-1])
+        return soft.view(shape), full.view(shape)
+
+
+def binding_loss(model, batch: Batch, layout: Layout, residual: Tensor) -> Tensor:
+    """The residual of image tokens must tell the image's identifier."""
+    text = model.model.language_model
+    index = batch.prefix.visual_index[0, 0]
+    hidden = text.norm(residual[:, 0, index])
+    logits = hidden @ text.embed_tokens.weight[torch.tensor(layout.letters)].T
+    sets, candidates, tokens = batch.kept.shape
+    expected = batch.letters[..., None].expand(-1, -1, tokens).reshape(sets, -1)
+    return F.cross_entropy(logits.flatten(0, 1), expected.flatten())
+
+
+def guidance_loss(batch: Batch, attention: dict[int, list[Tensor]], fulls: list[Tensor]) -> Tensor:
+    """Mass of the last rows' attention on the evidence tokens of the full matches, in the guided heads."""
+    sets, candidates, tokens = batch.evidence.shape
+    index = batch.prefix.visual_index[0, 0]
+    parts = []
+    for layer in GUIDED_LAYERS:
+        for weights, full in zip(attention[layer], fulls, strict=True):
+            mass = weights[..., :GUIDED_HEADS, :][..., index]
+            wanted = (full[..., None] * batch.evidence[:, None]).flatten(2)
+            parts.append(-(mass * wanted[:, :, None, None]).sum(-1).clamp(min=MASS_FLOOR).log().mean())
+    return torch.stack(parts).mean()
+
+
+def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> dict[str, Tensor]:
+    tail = torch.arange(-len(layout.tail) + 1, 1)
+    watched = [ends[..., None] + tail for ends in batch.ends]
+    hidden, residuals, attention = decoder.forward(
+        batch.prefix, batch.groups, {layer: watched for layer in GUIDED_LAYERS}
+    )
+    answer, fulls, right = [], [], {}
+    losses: dict[str, Tensor] = {}
+    for group, (states, ends) in enumerate(zip(hidden, batch.ends, strict=True)):
+        at_end = states.gather(2, ends[..., None, None].expand(-1, -1, 1, states.shape[-1])).squeeze(2)
+        log_probs = model.lm_head(at_end).log_softmax(-1)
+        soft, full = batch.targets(group)
+        fulls.append(full)
+        chosen = log_probs.gather(2, batch.letter_ids[:, None].expand(-1, log_probs.shape[1], -1))
+        answer.append(-(soft * chosen).sum(-1).mean())
+        right["rct"[group] if group < 3 else "?"] = full.gather(2, chosen.argmax(-1, keepdim=True)).mean()
+        if batch.answers[group][0]:
+            losses["spelled"] = spelled_loss(model, states, ends, batch.answers[group])
+    losses["answer"] = torch.stack(answer).mean()
+    losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER])
+    losses["guidance"] = guidance_loss(batch, attention, fulls)
+    losses["right_text"] = right["r"].detach()
+    losses["right_composed"] = right.get("t", torch.tensor(float("nan"))).detach()
+    return losses
+
+
+def spelled_loss(model, states: Tensor, ends: Tensor, answers: list[list[int]]) -> Tensor:
+    """Language modelling of the spelled permutation."""
+    flat, last = states.flatten(0, 1), ends.flatten()
+    rows = torch.tensor([row for row, answer in enumerate(answers) for _ in answer])
+    steps = torch.tensor([step for answer in answers for step in range(len(answer))])
+    expected = torch.tensor([token for answer in answers for token in answer])
+    return F.cross_entropy(model.lm_head(flat[rows, last[rows] + steps]), expected)
+
+
+def trainable_rows(layout: Layout, vocabulary: int) -> Tensor:
+    """Embedding rows of identifiers and prompt structure; word rows stay aligned with the vision encoder."""
+    mask = torch.zeros(vocabulary, 1)
+    fixed = [layout.head, layout.letters, layout.before_image, [layout.image], layout.after_image, layout.reference]
+    for ids in (*fixed, layout.query, layout.tail, layout.separator, [layout.end]):
+        mask[ids] = 1
+    return mask
+
+
+def learning_rate(share: float, step: int) -> float:
+    """Warm-up over 60 steps, constant for half of the run, then linear to zero."""
+    return min(1.0, (step + 1) / 60) * min(1.0, (1 - share) / 0.5 + 0.005)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--families", type=int, default=400)
+    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--evaluate-every", type=float, default=6, help="minutes between held-out evaluations")
+    arguments = parser.parse_args()
+    tokenizer = build_tokenizer(corpus(arguments.seed))
+    model = build_model(tokenizer, arguments.seed)
+    model.load_state_dict(torch.load(VISION_CHECKPOINT, weights_only=True)["model"])
+    model.model.visual.requires_grad_(False)
+    pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
+    features = pool_features(model, pool.images)
+    benchmark = load_benchmark(model, 48)
+    layout, decoder = Layout(tokenizer), PackedDecoder(model)
+    embedding = model.model.language_model.embed_tokens.weight
+    learned_rows = trainable_rows(layout, embedding.shape[0])
+    optimizers = build_optimizers(model, arguments.lr)
+    spent, step = 0.0, 0
+    if CHECKPOINT.exists():
+        state = torch.load(CHECKPOINT, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        spent, step = state["spent"], state["step"]
+    rng = random.Random(f"listwise/{arguments.seed}/{step}")
+    generator = torch.Generator().manual_seed(arguments.seed + step)
+    budget = arguments.minutes * 60
+    began = last_report = last_save = last_evaluation = time.monotonic()
+    paused = 0.0
+
+    def used() -> float:
+        return spent + time.monotonic() - began - paused
+
+    def save() -> None:
+        state = {
+            "model": model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
+            "spent": used(),
+            "step": step,
+        }
+        torch.save(state, CHECKPOINT.with_suffix(".part"))
+        os.replace(CHECKPOINT.with_suffix(".part"), CHECKPOINT)
+
+    shown: dict[str, list[float]] = {}
+    while (share := used() / budget) < 1:
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = arguments.lr * learning_rate(share, step)
+        candidates = candidate_count(share, rng)
+        tokens = TOKENS_PER_IMAGE if share > 0.75 or rng.random() < 0.15 else rng.choice((36, 40, 48))
+        batch = Batch(
+            pool, features, layout, rng, generator,
+            sets=max(1, round(24 / candidates)), candidates=candidates, tokens=tokens,
+            queries=(min(10, candidates + 2), min(5, candidates), 1),
+        )
+        losses = step_losses(model, decoder, batch, layout)
+        guidance = 0.5 * max(0.0, 1 - share / 0.8)
+        total = losses["answer"] + 0.3 * losses["spelled"] + 0.3 * losses["binding"] + guidance * losses["guidance"]
+        total.backward()
+        embedding.grad *= learned_rows
+        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        step += 1
+        for name, value in losses.items():
+            shown.setdefault(name, []).append(float(value))
+        now = time.monotonic()
+        if now - last_report > 20:
+            last_report = now
+            means = " ".join(f"{name} {np.nanmean(values):.3f}" for name, values in shown.items())
+            print(f"{share:5.1%} step {step} N {candidates} {means}", flush=True)
+            shown = {}
+        if now - last_save > 180:
+            last_save = now
+            save()
+        if now - last_evaluation > arguments.evaluate_every * 60:
+            print(f"held-out, N = 20: {evaluate(model, layout, benchmark)}", flush=True)
+            last_evaluation = time.monotonic()
+            paused += last_evaluation - now
+    save()
+    print(f"held-out, N = 20: {evaluate(model, layout, benchmark)}")
+    save_folder(model, build_processor(tokenizer), MODEL_FOLDER)
+    print(f"done: {step} steps, saved {MODEL_FOLDER.name}")
+
+
+if __name__ == "__main__":
+    main()
