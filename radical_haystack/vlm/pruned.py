@@ -174,7 +174,6 @@ class _Session:
         self._trace.clear()
         started = stamp(embeds.device)
         device, length = embeds.device, embeds.shape[1]
-        positions = kwargs.get("position_ids")
         columns = self._layout.candidate_positions.to(device)
         candidates = CandidateTokens(
             tokens=embeds[0, columns],
@@ -185,7 +184,7 @@ class _Session:
             candidates=candidates,
             prior=self._pruner.prior(candidates),
             deepstack=self._family.take_deepstack(kwargs),
-            last_position=torch.tensor(length - 1, device=device) if positions is None else positions.max(),
+            last_position=_largest_position(kwargs.get("position_ids"), length).to(device),
             sequence=torch.arange(length, device=device),
             active=torch.arange(columns.numel(), device=device),
             started=started,
@@ -291,18 +290,18 @@ class _Session:
         state.queries = None
 
     def _leave_layer(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs, output: Any) -> Any:
-        """Add the layer's DeepStack features, then drop what was not chosen."""
+        """Drop what was not chosen, then add the layer's DeepStack features to what is left."""
         state = self._running()
         if state.decoded:
             return None
         hidden = output[0] if isinstance(output, tuple) else output
-        if index < len(state.deepstack):
-            hidden = self._add_features(hidden, state, state.deepstack[index])
         if state.kept is not None:
             hidden = _cut(hidden, 1, state.kept)
             _compact(_cache_of(kwargs), index, state.kept)
-            state.sequence = state.sequence[state.kept.to(state.sequence.device)]
+            state.sequence = state.sequence[state.kept]
             state.kept = state.shared = None
+        if index < len(state.deepstack):
+            hidden = self._add_features(hidden, state, state.deepstack[index])
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
     def _add_features(self, hidden: Tensor, state: _Pass, features: Tensor) -> Tensor:
@@ -374,6 +373,14 @@ class _AttentionView:
 def _true_positions(mask: Tensor, count: int) -> Tensor:
     """Ascending positions of the `count` true values; unlike `nonzero` it need not wait to learn how many there are."""
     return torch.sort(mask.byte(), descending=True, stable=True).indices[:count]
+
+
+def _largest_position(position_ids: Tensor | None, length: int) -> Tensor:
+    if position_ids is None:
+        return torch.tensor(length - 1)
+    # Four rows are the plain text positions and then those of M-RoPE; only the latter rotate queries and keys.
+    rotary = position_ids[1:] if position_ids.ndim == 3 and len(position_ids) == 4 else position_ids
+    return rotary.max()
 
 
 def _cut(tensor: Tensor, dim: int, positions: Tensor) -> Tensor:

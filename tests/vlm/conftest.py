@@ -3,14 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tiny random Qwen3-VL with a byte-level tokenizer and the real processor, built in code: nothing is downloaded."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from PIL import Image
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor
 from transformers import (
     PreTrainedTokenizerFast,
     Qwen2VLImageProcessor,
@@ -20,7 +23,9 @@ from transformers import (
     Qwen3VLVideoProcessor,
 )
 
-from radical_haystack.vlm.prompt import Prompt, PromptBuilder
+from radical_haystack.pruning.pruners.base import LayerObservation, ScorePruner
+from radical_haystack.vlm.prompt import Prompt, PromptBuilder, PromptLayout
+from radical_haystack.vlm.trace import PruningTrace
 
 SPECIAL = [
     "<|endoftext|>",
@@ -96,11 +101,11 @@ def build_model(seed: int = 0, layers: int = 6, attention: str = "sdpa") -> Qwen
         vision_end_token_id=ids["<|vision_end|>"],
         tie_word_embeddings=True,
     )
-    torch.manual_seed(seed)
     config._attn_implementation = attention
-    model = Qwen3VLForConditionalGeneration(config).eval()
     generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
+    # The model outlives the test that asks for it first, which may be in inference mode.
+    with torch.inference_mode(False), torch.no_grad():
+        model = Qwen3VLForConditionalGeneration(config).eval()
         for name, parameter in model.named_parameters():
             # Weights large enough that attention is not uniform and every layer matters.
             if parameter.ndim > 1:
@@ -148,11 +153,98 @@ def example(
     return Example(prompt, inputs)
 
 
-@pytest.fixture(scope="session")
-def model() -> Qwen3VLForConditionalGeneration:
-    return shared_model()
+def slow_reference(
+    example: Example, dropped: Mapping[int, Sequence[int]], new_tokens: Sequence[int] = ()
+) -> tuple[Tensor, list[Tensor]]:
+    """
+    The dense pass in which dropped tokens are masked out, with eager attention and a full mask per layer.
+
+    :param dropped: Pruning layer -> positions in the prompt that are dropped at its output.
+    :param new_tokens: Tokens behind the prompt; they do not see what the pruning layer's own cache lost either.
+    :returns: Logits `(S + new, vocab)` and each layer's attention weights, averaged over heads, `(S + new, S + new)`.
+    """
+    model = shared_model(attention="eager")
+    prompt = len(example.prompt.input_ids[0])
+    ids = torch.cat([example.prompt.input_ids, torch.tensor([list(new_tokens)], dtype=torch.int64)], dim=1)
+    types = torch.cat([example.prompt.token_types, torch.zeros(1, len(new_tokens), dtype=torch.int64)], dim=1)
+    length = ids.shape[1]
+    handles = []
+    for index, layer in enumerate(model.model.language_model.layers):
+        visible = torch.ones(length, length).tril().bool()
+        for pruning_layer, positions in dropped.items():
+            if pruning_layer < index:
+                visible[:, list(positions)] = False
+            if pruning_layer == index:
+                visible[prompt:, list(positions)] = False
+        # A dropped row sees itself, so that its softmax is defined; nobody sees it.
+        mask = torch.where(visible | torch.eye(length).bool(), 0.0, -torch.inf)[None, None]
+
+        def replace(module: Any, args: Any, kwargs: Any, mask: Tensor = mask) -> Any:
+            return args, {**kwargs, "attention_mask": mask}
+
+        handles.append(layer.register_forward_pre_hook(replace, with_kwargs=True))
+    inputs = {**example.inputs, "input_ids": ids, "mm_token_type_ids": types}
+    with torch.inference_mode():
+        output = model(**inputs, output_attentions=True, use_cache=False)
+    for handle in handles:
+        handle.remove()
+    return output.logits[0], [weights[0].mean(0) for weights in output.attentions]
+
+
+@dataclass(frozen=True)
+class KeepPositions(ScorePruner):
+    """Keeps pseudo-random tokens at any layers; unlike `RandomPruner` it draws anew at each."""
+
+    ratios: Mapping[int, float]
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return tuple(self.ratios)
+
+    def keep_ratio_at(self, layer: int) -> float:
+        return self.ratios[layer]
+
+    def score(self, observation: LayerObservation) -> Tensor:
+        generator = torch.Generator().manual_seed(observation.layer)
+        return torch.rand(observation.active.numel(), generator=generator)
+
+
+def dropped_by(trace: PruningTrace, layout: PromptLayout) -> dict[int, list[int]]:
+    """Pruning layer -> positions in the prompt dropped there, from a trace."""
+    active = set(range(layout.candidate_positions.numel()))
+    dropped = {}
+    for stage in trace.stages:
+        kept = set(stage.kept.tolist())
+        dropped[stage.layer] = layout.candidate_positions[sorted(active - kept)].tolist()
+        active = kept
+    return dropped
+
+
+def kept_rows(trace: PruningTrace, layout: PromptLayout) -> list[int]:
+    """Positions in the prompt that are left at the end."""
+    gone = {position for positions in dropped_by(trace, layout).values() for position in positions}
+    return [position for position in range(layout.length) if position not in gone]
 
 
 @pytest.fixture(scope="session")
-def processor() -> Qwen3VLProcessor:
-    return shared_processor()
+def tiny() -> SimpleNamespace:
+    """The helpers of this file."""
+    return SimpleNamespace(
+        KeepPositions=KeepPositions,
+        build_model=build_model,
+        build_processor=build_processor,
+        dropped_by=dropped_by,
+        example=example,
+        kept_rows=kept_rows,
+        model=shared_model,
+        noise=noise,
+        processor=shared_processor,
+        prompts=lambda: PromptBuilder(shared_processor()),
+        seeded_model=cache(lambda seed: build_model(seed=seed)),
+        slow_reference=slow_reference,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _own_cache_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
