@@ -1,3 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The radical-haystack authors
 #
 # SPDX-License-Identifier: Apache-2.0
+"""Haystack components."""
+
+from haystack.core.serialization import allow_deserialization_module
+
+from radical_haystack.components.embedders import DocumentImageEmbedder
+from radical_haystack.components.image_loading import ImageReadError, load_image
+from radical_haystack.components.rankers import RadicalRanker
+
+# Whoever imports this package trusts it: pipelines in YAML may then name its components.
+allow_deserialization_module("radical_haystack.components")
+
+__all__ = ["DocumentImageEmbedder", "ImageReadError", "RadicalRanker", "load_image"]

@@ -36,6 +36,9 @@ _LOADING_THREADS = 8
 _pdfium_lock = threading.Lock()  # PDFium must not be entered by two threads at once
 
 
+_SUFFIXES = frozenset(suffix for suffix, form in Image.registered_extensions().items() if form in FORMATS)
+
+
 class ImageReadError(ValueError):
     """An image that cannot be used; the message is one sentence that names it and the reason."""
 
@@ -130,6 +133,24 @@ def load_document_images(
 
     with ThreadPoolExecutor(max_workers=_LOADING_THREADS) as pool:
         return list(pool.map(load, documents))
+
+
+def find_images(folder: str | Path) -> list[Path]:
+    """
+    The image files under a folder and its subfolders, told by their names, in order.
+
+    :param folder: The folder.
+    :returns: Their paths; whether they can be read is another matter.
+    :raises FileNotFoundError: If there is no such folder.
+    :raises ValueError: If it holds no image.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise FileNotFoundError(f"There is no folder '{folder}'.")
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES and not path.is_dir())
+    if not paths:
+        raise ValueError(f"The folder '{folder}' holds no images ({', '.join(sorted(_SUFFIXES))}).")
+    return paths
 
 
 def _resolve(file_path: str | Path, root_path: str, *, name: str) -> Path:

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""What the reranker gains and what pruning costs and saves, on held-out queries of the catalogue."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from PIL import Image
+
+from radical_haystack.catalog import BenchmarkItem, benchmark_text, draw
+from radical_haystack.pipelines.first_stages import FirstStage
+from radical_haystack.vlm import ListwiseVLM, Ranking
+
+METHODS: dict[str, tuple[str, float]] = {
+    "dense": ("dense", 1.0),
+    "radical_0.2": ("radical", 0.2),
+    "radical_0.1": ("radical", 0.1),
+    "random_0.2": ("random", 0.2),
+}
+"""The measured methods: pruner and keep ratio by name."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """
+    Figures over all queries.
+
+    :param mrr_at_10: MRR@10 of the first stage and of each of `METHODS`.
+    :param prefill_seconds: Median seconds of the decoder's prefill for each of `METHODS`.
+    """
+
+    mrr_at_10: dict[str, float]
+    prefill_seconds: dict[str, float]
+
+    @property
+    def prefill_speedup(self) -> float:
+        """How many times as fast RaDiCal's prefill is at 0.2 as the dense one."""
+        return self.prefill_seconds["dense"] / self.prefill_seconds["radical_0.2"]
+
+
+def run_benchmark(
+    vlm: ListwiseVLM,
+    first_stage: FirstStage,
+    *,
+    queries: int,
+    candidates: int = 20,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Benchmark:
+    """
+    Rank hard candidate sets of the catalogue with every method, each in the first stage's order.
+
+    :param vlm: The reranking model.
+    :param first_stage: The first stage.
+    :param queries: How many queries.
+    :param candidates: Candidates per query, one of them right.
+    :param seed: Seed of the queries.
+    :param progress: Called with the number of queries done and of all.
+    """
+    text_embedder, image_embedder = first_stage.text_embedder(), first_stage.image_embedder()
+    ranks: dict[str, list[int]] = {name: [] for name in ("first_stage", *METHODS)}
+    seconds: dict[str, list[float]] = {name: [] for name in METHODS}
+    for number, item in enumerate(benchmark_text(seed, queries, candidates)):
+        images = [draw(outfit, scene).image for outfit, scene in item.candidates]
+        query = text_embedder.run(text=item.query.text)["embedding"]
+        order = _by_similarity(query, image_embedder.embed_images(images))
+        ranks["first_stage"].append(order.index(item.target_index) + 1)
+        for name, ranking in _rankings(vlm, item, [images[k] for k in order]).items():
+            ranks[name].append(ranking.order.index(order.index(item.target_index)) + 1)
+            seconds[name].append(prefill_seconds(ranking))
+        progress(number + 1, queries)
+    return Benchmark(
+        mrr_at_10={name: mrr_at_10(values) for name, values in ranks.items()},
+        prefill_seconds={name: median(values) for name, values in seconds.items()},
+    )
+
+
+def mrr_at_10(ranks: Sequence[int]) -> float:
+    """
+    Mean reciprocal rank of the right answers; a rank beyond 10 counts as 0.
+
+    :param ranks: Their ranks, from 1.
+    """
+    return fmean(1 / rank if rank <= 10 else 0.0 for rank in ranks)
+
+
+def prefill_seconds(ranking: Ranking) -> float:
+    """
+    Seconds that a ranking's pass spent in the decoder and on choosing tokens.
+
+    :param ranking: A ranking made in one pass.
+    """
+    timings = ranking.traces[0].timings
+    return timings["decoder"] + timings.get("prior", 0.0)
+
+
+def _rankings(vlm: ListwiseVLM, item: BenchmarkItem, images: list[Image.Image]) -> dict[str, Ranking]:
+    return {
+        name: vlm.rank(item.query.text, images, pruner=pruner, keep_ratio=keep_ratio, window_size=len(images))
+        for name, (pruner, keep_ratio) in METHODS.items()
+    }
+
+
+def _by_similarity(query: Sequence[float], embeddings: Sequence[Sequence[float]]) -> list[int]:
+    scores = [sum(a * b for a, b in zip(query, embedding, strict=True)) for embedding in embeddings]
+    return sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
