@@ -33,13 +33,12 @@ from training.optim import build_optimizers
 from training.packed import PackedDecoder, Segment, vision_features
 from training.pool import FAMILY_SIZE, RUNS, Pool, draw_pool
 from training.train_vision import CHECKPOINT as VISION_CHECKPOINT
-from training.train_vision import corpus
+from training.train_vision import training_tokenizer
 from training.vlm_model import (
     MODEL_FOLDER,
     TOKENS_PER_IMAGE,
     build_model,
     build_processor,
-    build_tokenizer,
     save_folder,
 )
 
@@ -47,7 +46,10 @@ CHECKPOINT = RUNS / "listwise.pt"
 BINDING_LAYER = 4
 GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
+GROUPS = ("text", "spelled", "composed")
 MASS_FLOOR = 1e-4
+VISUAL_NORM = 6.0
+EMBEDDING_FACTOR = 3.0
 
 
 @dataclass
@@ -68,6 +70,23 @@ def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
             pixels = torch.from_numpy(images[start : start + batch]).permute(0, 3, 1, 2).float() / 127.5 - 1
             parts.append([f.half() for f in vision_features(model.model.visual, pixels)])
     return [torch.cat(column) for column in zip(*parts, strict=True)]
+
+
+@torch.no_grad()
+def balance(model, images: np.ndarray) -> None:
+    """
+    Bring stage 1's visual tokens and embeddings to lengths that a fresh decoder can add to.
+
+    Directions, and with them all cosines, stay. Stage 1 leaves visual tokens so long that what the first layers add to
+    the residual would vanish beside them.
+    """
+    visual = model.model.visual
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
+    factor = VISUAL_NORM / vision_features(visual, pixels)[0].norm(dim=-1).mean()
+    for merger in (visual.merger, *visual.deepstack_merger_list):
+        merger.linear_fc2.weight *= factor
+        merger.linear_fc2.bias *= factor
+    model.model.language_model.embed_tokens.weight *= EMBEDDING_FACTOR
 
 
 def distance(a: Outfit, b: Outfit) -> int:
@@ -225,7 +244,7 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
     hidden, residuals, attention = decoder.forward(
         batch.prefix, batch.groups, {layer: watched for layer in GUIDED_LAYERS}
     )
-    answer, fulls, right = [], [], {}
+    answer, fulls = [], []
     losses: dict[str, Tensor] = {}
     for group, (states, ends) in enumerate(zip(hidden, batch.ends, strict=True)):
         at_end = states.gather(2, ends[..., None, None].expand(-1, -1, 1, states.shape[-1])).squeeze(2)
@@ -234,14 +253,12 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
         fulls.append(full)
         chosen = log_probs.gather(2, batch.letter_ids[:, None].expand(-1, log_probs.shape[1], -1))
         answer.append(-(soft * chosen).sum(-1).mean())
-        right["rct"[group] if group < 3 else "?"] = full.gather(2, chosen.argmax(-1, keepdim=True)).mean()
+        losses[f"right_{GROUPS[group]}"] = full.gather(2, chosen.argmax(-1, keepdim=True)).mean()
         if batch.answers[group][0]:
             losses["spelled"] = spelled_loss(model, states, ends, batch.answers[group])
     losses["answer"] = torch.stack(answer).mean()
     losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER])
     losses["guidance"] = guidance_loss(batch, attention, fulls)
-    losses["right_text"] = right["r"].detach()
-    losses["right_composed"] = right.get("t", torch.tensor(float("nan"))).detach()
     return losses
 
 
@@ -271,16 +288,17 @@ def learning_rate(share: float, step: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--families", type=int, default=400)
+    parser.add_argument("--families", type=int, default=420)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--evaluate-every", type=float, default=6, help="minutes between held-out evaluations")
     arguments = parser.parse_args()
-    tokenizer = build_tokenizer(corpus(arguments.seed))
+    tokenizer = training_tokenizer(arguments.seed)
     model = build_model(tokenizer, arguments.seed)
     model.load_state_dict(torch.load(VISION_CHECKPOINT, weights_only=True)["model"])
     model.model.visual.requires_grad_(False)
     pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
+    balance(model, pool.images[:64])
     features = pool_features(model, pool.images)
     benchmark = load_benchmark(model, 48)
     layout, decoder = Layout(tokenizer), PackedDecoder(model)
@@ -336,11 +354,11 @@ def main() -> None:
             optimizer.zero_grad()
         step += 1
         for name, value in losses.items():
-            shown.setdefault(name, []).append(float(value))
+            shown.setdefault(name, []).append(value.item())
         now = time.monotonic()
         if now - last_report > 20:
             last_report = now
-            means = " ".join(f"{name} {np.nanmean(values):.3f}" for name, values in shown.items())
+            means = " ".join(f"{name} {np.mean(values):.3f}" for name, values in shown.items())
             print(f"{share:5.1%} step {step} N {candidates} {means}", flush=True)
             shown = {}
         if now - last_save > 180:

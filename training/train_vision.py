@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import Qwen2Tokenizer
 
 from radical_haystack.catalog import (
     COLOURS,
@@ -57,6 +58,14 @@ def corpus(seed: int, count: int = 4000) -> list[str]:
         target = mutate(outfit, rng, rng.choice((1, 2, 3)))
         texts.append(f"Query: {modification(outfit, target, rng).text}")
     return texts
+
+
+def training_tokenizer(seed: int) -> Qwen2Tokenizer:
+    """Build the tokenizer once per run folder: its ids are part of every later checkpoint."""
+    folder = RUNS / "tokenizer"
+    if not folder.exists():
+        build_tokenizer(corpus(seed)).save_pretrained(folder)
+    return Qwen2Tokenizer.from_pretrained(folder)
 
 
 def attribute_targets(outfits: list[Outfit]) -> Tensor:
@@ -155,7 +164,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     RUNS.mkdir(exist_ok=True)
-    tokenizer = build_tokenizer(corpus(arguments.seed))
+    tokenizer = training_tokenizer(arguments.seed)
     model = build_model(tokenizer, arguments.seed)
     pool = draw_pool("vision", arguments.families, arguments.seed, workers=2)
     targets = attribute_targets(pool.outfits)
