@@ -21,7 +21,7 @@ FIELDS = ("kind", "colour", "pattern", "length", "accent")
 ACCENT_SHARE = 0.65
 PAIR_SHARE = 0.7
 HELDOUT_SHARE = 0.2
-WORLD_ATTEMPTS = 200
+WORLD_ATTEMPTS = 80
 _EXCHANGES = (("colour",), ("pattern",), ("accent",), ("colour", "pattern"), ("colour", "accent"))
 
 

@@ -13,7 +13,7 @@ from radical_haystack.catalog.language import Modification, Query, describe, mod
 
 SHARED_SHOP_SHARE = 0.7
 # Proposals before a set is given up, per wanted outfit; about ten suffice.
-ATTEMPTS_PER_OUTFIT = 400
+ATTEMPTS_PER_OUTFIT = 100
 
 
 @dataclass(frozen=True)
