@@ -8,7 +8,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from haystack import Document, component
+from haystack import Document, component, default_from_dict
+from haystack.utils.hf import deserialize_hf_model_kwargs
 from haystack_integrations.components.embedders.sentence_transformers import SentenceTransformersDocumentImageEmbedder
 from PIL import Image
 
@@ -32,9 +33,9 @@ class DocumentImageEmbedder(SentenceTransformersDocumentImageEmbedder):
 
         :param data: The dictionary; it is left as it is.
         """
-        embedder = super().from_dict(deepcopy(dict(data)))
-        assert isinstance(embedder, cls)
-        return embedder
+        copied = deepcopy(dict(data))
+        deserialize_hf_model_kwargs(copied.get("init_parameters", {}).get("model_kwargs") or {})
+        return default_from_dict(cls, copied)
 
     @component.output_types(documents=list[Document], unreadable=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:

@@ -105,6 +105,7 @@ class RadicalRanker:
         _check(layer_gap > 0, f"layer_gap must be > 0, but got {layer_gap}")
         _check(pruner in PRUNERS, f"pruner must be one of {', '.join(sorted(PRUNERS))}, but got {pruner!r}")
         _check(scoring in ("logits", "generate"), f"scoring must be 'logits' or 'generate', but got {scoring!r}")
+        _check(max_pixels is None or max_pixels > 0, f"max_pixels must be > 0, but got {max_pixels}")
         windows(0, window_size, window_step)  # refuses what no ranking would take
         self.model = model
         self.keep_ratio = keep_ratio

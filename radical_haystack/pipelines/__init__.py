@@ -4,8 +4,10 @@
 """Builders of Haystack pipelines, the first stages by name, and stores on disk."""
 
 from radical_haystack.pipelines.builders import build_indexing_pipeline, build_text_to_image_pipeline
+from radical_haystack.pipelines.calibrating import calibrate_on_folder
 from radical_haystack.pipelines.first_stages import FIRST_STAGES, FirstStage
 from radical_haystack.pipelines.indexing import IndexReport, index_folder
+from radical_haystack.pipelines.searching import search_folder
 from radical_haystack.pipelines.stores import (
     StoreError,
     StoreInfo,
@@ -23,9 +25,11 @@ __all__ = [
     "StoreInfo",
     "build_indexing_pipeline",
     "build_text_to_image_pipeline",
+    "calibrate_on_folder",
     "create_store",
     "index_folder",
     "open_store",
     "read_store_info",
     "save_store",
+    "search_folder",
 ]

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: results for people and machines, and one plain line for mistakes."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from radical_haystack.cli import main
+
+COST = (
+    "cost --layers 36 --hidden 2560 --heads 32 --kv-heads 8 --head-dim 128 --intermediate 9728 "
+    "--visual 2014 --text 166 --schedule 7,22,24,29 --keep-ratio 0.2"
+).split()
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run a command in this process, from its words to its exit code."""
+
+    def call(*words: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["radical-haystack", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return Outcome(stop.value.code or 0, captured.out, captured.err)
+
+    return call
+
+
+def process(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    code = "from radical_haystack.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def assert_one_line_error(outcome: Outcome, *parts: str) -> None:
+    assert outcome.code == 2
+    assert outcome.out == ""
+    lines = [line for line in outcome.err.splitlines() if line.startswith("error:")]
+    assert len(lines) == 1
+    for part in parts:
+        assert part in lines[0]
+    assert "Traceback" not in outcome.err
+
+
+def test_cost_reproduces_the_paper(run) -> None:
+    outcome = run(*COST, "--json")
+    assert outcome.code == 0
+    result = json.loads(outcome.out)
+    assert result["flops_saved_pct"] == pytest.approx(43.8, abs=2.5)
+    assert result["kv_saved_pct"] == pytest.approx(39.0, abs=2.5)
+    assert result["tflops_dense"] == pytest.approx(18.68, rel=0.02)
+    saved = 100 * (1 - result["tflops_pruned"] / result["tflops_dense"])
+    assert saved == pytest.approx(result["flops_saved_pct"])
+    assert result["flops_saved_pct_executed"] < result["flops_saved_pct"]
+
+
+def test_cost_for_people(run) -> None:
+    outcome = run(*COST)
+    assert outcome.code == 0
+    assert "18.64" in outcome.out
+    assert "38.9%" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ([], ["Missing command"]),
+        (["nonsense"], ["nonsense"]),
+        (["cost"], ["Missing option"]),
+        ([*COST, "--keep-ratio", "0"], ["keep ratio", "0"]),
+        ([*COST, "--keep-ratio", "lots"], ["--keep-ratio"]),
+        ([*COST, "--schedule", "7,x"], ["--schedule", "7,x"]),
+        ([*COST, "--schedule", "7,40"], ["layer 40"]),
+        ([*COST, "--schedule", "9,7"], ["ascending"]),
+        ([*COST, "--visual", "-1"], ["-1"]),
+        ([*COST, "--heads", "0"], ["heads"]),
+        ([*COST, "--frobnicate"], ["--frobnicate"]),
+        (["search", "red", "--store", "/no/such/store"], ["no store", "/no/such/store"]),
+        (["search", " ", "--store", "/no/such/store"], ["blank"]),
+        (["search", "red", "--store", "/no/such/store", "--top-k", "0"], ["--top-k"]),
+        (["search", "red"], ["--store"]),
+        (["index", "/no/such/folder", "--store", "/no/such/store"], ["/no/such/folder"]),
+        (["calibrate", "--model", "m", "--images", "/no/such/folder"], ["/no/such/folder"]),
+        (["demo", "--queries", "0"], ["at least 1"]),
+    ],
+)
+def test_mistakes_give_one_line(run, words: list[str], parts: list[str]) -> None:
+    assert_one_line_error(run(*words), *parts)
+
+
+def test_exit_codes_of_a_real_process() -> None:
+    for words, code in ((["--help"], 0), ([*COST, "--json"], 0), ([*COST, "--heads", "0"], 2), (["nonsense"], 2)):
+        done = process(*words)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == (1 if code else 0)
+
+
+def test_index_and_search(run, image_folder: Path, tmp_path: Path, tiny_siglip: str, tiny_vlm: str) -> None:
+    folder, store = shutil.copytree(image_folder, tmp_path / "images"), tmp_path / "store"
+    (folder / "broken.png").write_bytes(b"no image")
+    indexed = json.loads(run("index", folder, "--store", store, "--first-stage", tiny_siglip, "--json").out)
+    reason = indexed.pop("unreadable")["broken.png"]
+    assert "not an image" in reason
+    assert indexed == {"indexed": 12, "unchanged": 0, "removed": 0, "total": 12, "store": str(store)}
+    again = run("index", folder, "--store", store, "--first-stage", tiny_siglip)
+    assert "0 images indexed, 12 unchanged, 0 removed, 1 unreadable; 12 in" in again.out
+    assert "Skipped broken.png" in again.err
+
+    words = [
+        "search",
+        "a red [bold]shirt",
+        "--store",
+        store,
+        "--model",
+        tiny_vlm,
+        "--top-k",
+        "3",
+        "--keep-ratio",
+        "0.5",
+    ]
+    found = json.loads(run(*words, "--json").out)
+    assert found["query"] == "a red [bold]shirt"
+    assert [result["rank"] for result in found["results"]] == [1, 2, 3]
+    assert all((folder / result["file"]).is_file() for result in found["results"])
+    assert all(result["kept_tokens"] <= result["total_tokens"] for result in found["results"])
+    table = run(*words).out
+    assert all(Path(result["file"]).name in table for result in found["results"])
+
+    refused = run("index", folder, "--store", store, "--first-stage", "bundled")
+    assert_one_line_error(refused, tiny_siglip, "bundled")
+
+
+def test_search_with_a_model_that_is_not_there(run, image_folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
+    store = tmp_path / "store"
+    run("index", image_folder, "--store", store, "--first-stage", tiny_siglip)
+    outcome = run("search", "red", "--store", store, "--model", str(tmp_path / "no-such-model"))
+    assert_one_line_error(outcome, "no-such-model")
+
+
+def test_calibrate(run, image_folder: Path, tiny_vlm: str) -> None:
+    words = ["calibrate", "--model", tiny_vlm, "--images", image_folder, "--query", "red", "--query", "blue"]
+    schedule = json.loads(run(*words, "--json").out)
+    assert len(schedule["entropies"]) == 6
+    assert len(schedule["layers"]) == len(schedule["alphas"])
+    assert "prune here" in run(*words).out
