@@ -153,9 +153,7 @@ class ListwiseVLM:
         model_type = AutoConfig.from_pretrained(name_or_path, token=token, **hub).model_type
         if model_type not in FAMILIES:
             supported = ", ".join(sorted(FAMILIES))
-            raise ValueError(
-                f"{name_or_path} is of type {model_type!r}, which is not supported; supported: {supported}."
-            )
+            raise ValueError(f"{name_or_path} is a model of type {model_type!r}; supported types: {supported}.")
         target = torch.device(device) if device is not None else _best_device()
         model_kwargs.setdefault("dtype", dtype or (torch.float32 if target.type == "cpu" else "auto"))
         model: Any = AutoModelForImageTextToText.from_pretrained(name_or_path, token=token, **model_kwargs)

@@ -15,6 +15,8 @@ from torch import Tensor
 IDENTIFIERS: tuple[str, ...] = tuple(ascii_uppercase + ascii_lowercase)
 """The candidates' names in the prompt, each a single token: at most 52 candidates in one pass."""
 
+_LONE_LETTER = re.compile(r"(?<![^\W_])(?<!\w['’])[A-Za-z](?![^\W_]|['’]\w)")
+
 _QUERY_MARK = "\ue000query\ue001"
 """Stands for the query while the chat template is rendered; private-use characters, which `_one_line` removes."""
 
@@ -325,7 +327,7 @@ def parse_permutation(text: str, count: int) -> Permutation:
 
 
 def _lone_letters(text: str) -> list[str]:
-    parts = [re.findall(r"(?<![^\W_])[A-Za-z](?![^\W_]|['’]\w)", part) for part in text.split(">")]
+    parts = [_LONE_LETTER.findall(part) for part in text.split(">")]
     if len(parts) > 1:
         parts = [parts[0][-1:], *parts[1:-1], parts[-1][:1]]
     return [letter for part in parts for letter in part]

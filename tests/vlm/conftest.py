@@ -6,13 +6,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from PIL import Image
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from torch import Tensor
 from transformers import (
     PreTrainedTokenizerFast,
@@ -226,6 +227,13 @@ def kept_rows(trace: PruningTrace, layout: PromptLayout) -> list[int]:
     return [position for position in range(layout.length) if position not in gone]
 
 
+def save_model(folder: Path) -> str:
+    """Write the tiny model and its processor where `ListwiseVLM.load` finds them."""
+    shared_model().save_pretrained(folder)
+    shared_processor().save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def tiny() -> SimpleNamespace:
     """The helpers of this file."""
@@ -233,6 +241,7 @@ def tiny() -> SimpleNamespace:
         KeepPositions=KeepPositions,
         build_model=build_model,
         build_processor=build_processor,
+        doubling_normalizer=lambda: normalizers.Replace("A", "A_"),
         dropped_by=dropped_by,
         example=example,
         kept_rows=kept_rows,
@@ -241,6 +250,8 @@ def tiny() -> SimpleNamespace:
         processor=shared_processor,
         prompts=lambda: PromptBuilder(shared_processor()),
         seeded_model=cache(lambda seed: build_model(seed=seed)),
+        save=save_model,
+        sizes=RAGGED,
         slow_reference=slow_reference,
     )
 

@@ -262,8 +262,8 @@ class TestCandidatesAndReference:
     def test_the_order_of_candidates_does_not_change_what_dti_keeps(
         self, tiny: SimpleNamespace, order: list[int], ratio: float
     ) -> None:
-        # Invariant 3: alpha = 1 is DTI alone. With the mean token as the query no relevance is cut off at 0: tokens that
-        # are all irrelevant would tie, and ties go by position.
+        # Invariant 3: alpha = 1 is DTI alone. With the mean token as the query no relevance is cut off at 0: irrelevant
+        # tokens would tie, and ties go by position.
         model, example = tiny.model(), tiny.example()
         family = family_of(model)
         with torch.inference_mode():
