@@ -5,5 +5,5 @@
 
 from hypothesis import settings
 
-settings.register_profile("pruning", deadline=None, derandomize=True)
+settings.register_profile("pruning", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("pruning")

@@ -113,7 +113,8 @@ def test_radical_keeps_the_best_fused_scores_of_all_candidates_together(seed, si
         active = observation.active.tolist()
         p = text_to_visual_distribution(observation.attention("text"))
         fused = fuse(dti[observation.active], saliency(p), alpha).tolist()
-        best = sorted(range(len(active)), key=lambda position: (-fused[position], position))[: kept.numel()]
+        best = sorted(range(len(active)), key=lambda position: (-fused[position], -p[position], position))
+        best = best[: kept.numel()]
         assert kept.tolist() == sorted(active[position] for position in best)
         assert observation.record["alpha"] == alpha
         assert float(observation.record["entropy"]) == normalized_entropy(p)
@@ -141,6 +142,24 @@ def test_candidate_order_does_not_change_what_dti_keeps():
         decoder_pass(pruner, candidates), decoder_pass(pruner, permuted, attention_seed=9), strict=True
     ):
         assert sorted(moved[kept_permuted].tolist()) == kept.tolist()
+
+
+def test_candidate_order_does_not_change_what_pure_attention_keeps():
+    # Attention on a tenth of the tokens: the others are below the uniform baseline and equal in AttentionInfo.
+    generator = torch.Generator().manual_seed(0)
+    attention = torch.rand(1, 200, generator=generator) * 1e-3
+    attention[0, torch.randperm(200, generator=generator)[:20]] = 1.0
+    pruner, candidates = RadicalPruner(PruningSchedule((0,), (0.0,), 0.5)), prompt(0, [20] * 10)
+    prior = pruner.prior(candidates)
+
+    def kept(order):
+        observation = LayerObservation(
+            0, torch.arange(200), candidates, prior, lambda rows: attention[:, order], lambda: attention
+        )
+        return set(order[pruner.select(observation)].tolist())
+
+    backwards = torch.arange(200).reshape(10, 20).flip(0).flatten()
+    assert kept(torch.arange(200)) == kept(backwards)
 
 
 def test_radical_can_use_the_exact_uniqueness_or_none():
@@ -224,3 +243,10 @@ def test_of_equal_scores_the_lower_position_stays(scores, data):
     count = data.draw(st.integers(0, len(scores)))
     best = sorted(range(len(scores)), key=lambda position: (-scores[position], position))[:count]
     assert top_positions(torch.tensor(scores), count).tolist() == sorted(best)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=30), st.data())
+def test_a_second_column_decides_between_equals(scores, data):
+    count = data.draw(st.integers(0, len(scores)))
+    best = sorted(range(len(scores)), key=lambda row: (-scores[row][0], -scores[row][1], row))[:count]
+    assert top_positions(torch.tensor(scores).reshape(-1, 2), count).tolist() == sorted(best)

@@ -144,12 +144,15 @@ def test_a_single_candidate_falls_back_to_relevance(uniqueness):
     assert dti.max() == 1 > dti.min()
 
 
-def test_constant_uniqueness_falls_back_to_relevance():
+@pytest.mark.parametrize("radius", [1.0, 0.01])
+def test_constant_uniqueness_falls_back_to_relevance(radius):
     # Four tokens on a cone around the prototype: equally unique, not equally relevant.
-    tokens = torch.tensor([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0]])
+    ring = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    tokens = torch.cat([radius * ring, torch.ones(4, 1)], dim=1)
     query = torch.tensor([1.0, 0.5, 0.1])
     dti = discriminative_token_importance(tokens, query)
     torch.testing.assert_close(dti, discriminative_token_importance(tokens, query, uniqueness=None))
+    assert dti.max() == 1 > dti.min()
 
 
 @pytest.mark.parametrize("uniqueness", ["prototype", "exact", None])
@@ -272,6 +275,6 @@ def test_saliency_of_uniform_attention_is_uniform(size):
 
 def test_saliency_sees_a_faint_preference_among_many_tokens():
     p = torch.full((5000,), 1 / 5000)
-    p[17] *= 1.01
+    p[17] *= 1.001
     assert saliency(p / p.sum()).argmax() == 17
     assert saliency(p / p.sum())[17] == 1

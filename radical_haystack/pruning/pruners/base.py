@@ -103,11 +103,12 @@ class ScorePruner(Pruner):
         Score the active tokens, higher is kept.
 
         :param observation: What can be seen at the pruning layer.
-        :returns: Scores, float32, shape `(T,)`.
+        :returns: Scores, float32, shape `(T,)`; or `(T, 2)`, where the second column decides between tokens that are
+            equal in the first.
         """
 
     def select(self, observation: LayerObservation) -> Tensor:
-        """Keep the `ceil(keep * T)` best tokens; of equal scores the earlier token stays."""
+        """Keep the `ceil(keep * T)` best tokens; of tokens equal in every respect the earlier one stays."""
         total = observation.active.numel()
         return top_positions(self.score(observation), keep_count(self.keep_ratio_at(observation.layer), total))
 
@@ -121,9 +122,13 @@ def top_positions(scores: Tensor, count: int) -> Tensor:
     """
     Positions of the `count` highest scores, ascending; of equal scores the lower position wins.
 
-    :param scores: Shape `(T,)`.
+    :param scores: Shape `(T,)`, or `(T, c)`: later columns decide between rows that are equal in the earlier ones.
     :param count: How many to keep.
     :returns: int64 positions, shape `(count,)`.
     """
-    order = torch.sort(scores.float(), descending=True, stable=True).indices
+    columns = scores.float().unsqueeze(-1) if scores.ndim == 1 else scores.float()
+    order = torch.arange(scores.shape[0], device=scores.device)
+    # Stable sorts from the least to the most important column.
+    for column in reversed(columns.unbind(dim=1)):
+        order = order[torch.sort(column[order], descending=True, stable=True).indices]
     return order[:count].sort().values

@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, ScorePruner
@@ -26,6 +27,10 @@ class RadicalPruner(ScorePruner):
 
     DTI is computed and normalised once per prompt; attention information at every pruning layer over the tokens still
     active there. Records `entropy` (H_norm of the observed attention) and `alpha` (the schedule's).
+
+    Most tokens are below the uniform baseline, where AttentionInfo is 0, so at the sharpest layer (alpha = 0) they all
+    have the same fused score. The more attended of them stays [choice]; their place in the prompt would favour the
+    first candidates.
 
     :param schedule: Pruning layers, trust coefficients and keep ratio.
     :param uniqueness: How CCU is computed: `"prototype"` (the paper's), `"exact"`, or `None` for QRel alone.
@@ -53,10 +58,10 @@ class RadicalPruner(ScorePruner):
         return self.schedule.per_layer_keep
 
     def score(self, observation: LayerObservation) -> Tensor:
-        """The fused score (eq. 6) of the active tokens, shape `(T,)`."""
+        """The fused score (eq. 6) of the active tokens, and their share of attention for ties, shape `(T, 2)`."""
         if observation.prior is None:
             raise ValueError("RadicalPruner needs the prior that its own `prior` computes for the prompt.")
         p = text_to_visual_distribution(observation.attention("text"))
         alpha = self.schedule.alphas[self.schedule.layers.index(observation.layer)]
         observation.record.update(entropy=normalized_entropy(p), alpha=alpha)
-        return fuse(observation.prior[observation.active], saliency(p), alpha)
+        return torch.stack([fuse(observation.prior[observation.active], saliency(p), alpha), p], dim=1)
