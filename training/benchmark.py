@@ -66,8 +66,9 @@ def evaluate(model, layout: Layout, benchmark: list[Packed]) -> str:
         ids, positions, index = layout.prefix(letters, tokens)
         hidden = item.features[0].shape[-1]
         prefix = Segment(ids, positions, [f[:count].reshape(1, 1, -1, hidden) for f in item.features], index)
+        reference = tokens[0, :1] if item.composed else None
         q_ids, q_positions, q_index, end, _ = layout.segments(
-            [layout.encode(item.text)], layout.next_position(count), with_reference=item.composed, answers=[[]]
+            [layout.encode(item.text)], layout.next_position(count), reference=reference, answers=[[]]
         )
         visual = [f[count:][None] for f in item.features] if item.composed else None
         group = Segment(q_ids[None], q_positions[:, None], visual, q_index[None] if item.composed else None)

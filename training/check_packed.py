@@ -33,7 +33,7 @@ def main() -> None:
     ids, positions, index = layout.prefix(torch.arange(4)[None], tokens)
     prefix = Segment(ids, positions, [f[:4].reshape(1, 1, -1, f.shape[-1]) for f in features], index)
     q_ids, q_positions, q_index, end, _ = layout.segments(
-        [layout.encode(" is red")], layout.next_position(4), with_reference=True, answers=[[]]
+        [layout.encode(" is red")], layout.next_position(4), reference=tokens[0, :1], answers=[[]]
     )
     joined = torch.cat([ids[0, 0], q_ids[0]])
     assert torch.equal(joined, inputs["input_ids"][0]), (

@@ -6,7 +6,7 @@
 import torch
 from torch import Tensor
 
-from training.vlm_model import GRID, TOKENS_PER_IMAGE
+from training.vlm_model import GRID
 
 SYSTEM = (
     "Rank the images by how well they match the query. Answer with their letters, best first, for example: C > A > F."
@@ -72,18 +72,19 @@ class Layout:
         """The M-RoPE position of the first token behind a prefix of `count` candidates."""
         return len(self.head) + count * (1 + len(self.before_image) + GRID + len(self.after_image))
 
-    def segments(self, texts: list[list[int]], start: int, *, with_reference: bool, answers: list[list[int]]):
+    def segments(self, texts: list[list[int]], start: int, *, reference: Tensor | None, answers: list[list[int]]):
         """
         Query segments, right-padded to one length.
 
         :param texts: Token ids of each query, with the leading space.
         :param start: Position of the first token.
-        :param with_reference: Put a reference image before the query.
+        :param reference: Put a reference image before the query: which of its tokens are present, ascending, `(Q, V)`.
         :param answers: Token ids to follow the generation prompt, may be empty.
         :returns: ids `(Q, L)`, positions `(3, Q, L)`, image positions `(Q, V)` or None, index of the last prompt token
             `(Q,)`, query-token mask `(Q, L)`.
         """
-        lead = [*self.reference, *[self.image] * TOKENS_PER_IMAGE, *self.after_image] if with_reference else []
+        shown = 0 if reference is None else reference.shape[1]
+        lead = [] if reference is None else [*self.reference, *[self.image] * shown, *self.after_image]
         rows = [[*lead, *self.query, *text, *self.tail] for text in texts]
         prompt_end = torch.tensor([len(row) - 1 for row in rows])
         full = [row + answer for row, answer in zip(rows, answers, strict=True)]
@@ -95,20 +96,17 @@ class Layout:
             mask[number, first : first + len(text)] = True
         positions = torch.arange(start, start + width).expand(3, len(rows), -1).clone()
         index = None
-        if with_reference:
+        if reference is not None:
             first = len(self.reference)
-            tokens = torch.arange(TOKENS_PER_IMAGE).expand(len(rows), 1, -1)
-            positions[:, :, first : first + TOKENS_PER_IMAGE] = image_positions(
-                torch.tensor([[start + first]]), tokens
-            )[:, :, 0]
-            behind = first + TOKENS_PER_IMAGE
+            behind = first + shown
+            positions[:, :, first:behind] = image_positions(torch.tensor(start + first), reference)
             positions[:, :, behind:] = torch.arange(width - behind) + start + first + GRID
             index = torch.arange(first, behind).expand(len(rows), -1)
         return ids, positions, index, prompt_end, mask
 
 
 def image_positions(start: Tensor, tokens: Tensor) -> Tensor:
-    """M-RoPE positions of image tokens: `start (N, 1)`, `tokens (B, N, T)` to `(3, B, N, T)`."""
+    """M-RoPE positions of image tokens: `start` broadcast over `tokens (..., T)`, to `(3, ..., T)`."""
     temporal = start.expand_as(tokens)
     return torch.stack([temporal, start + tokens // GRID, start + tokens % GRID])
 

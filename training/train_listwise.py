@@ -5,10 +5,10 @@
 Stage 2 of `catalog-vlm-tiny`: the decoder learns to rank.
 
 A set of look-alikes is encoded once and many queries run behind it: text queries, composed queries with a reference
-image, and text queries whose whole permutation is spelled out. Beside the answer's cross-entropy, two auxiliary losses
+image, and text queries whose whole permutation is spelled out. Beside the answer's cross-entropy, auxiliary losses
 break the plateau on which such models otherwise stay: the residual of an image's tokens must tell that image's
-identifier (binding), and the last rows' attention in two late layers is drawn to the target's evidence tokens
-(guidance, annealed to nothing), so that the answer is read late. The vision encoder and the word embeddings stay as
+identifier (binding); attention is guided, annealed to nothing: query tokens of one middle layer to what they speak
+about (grounding), the last rows of two late layers to the target's evidence tokens, so that the answer is read late. The vision encoder and the word embeddings stay as
 stage 1 left them; background tokens are dropped at random during most of the run, which is faster.
 
 Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/runs/listwise.pt`.
@@ -19,6 +19,7 @@ import os
 import random
 import time
 from dataclasses import astuple, dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -26,9 +27,10 @@ import torch.nn.functional as F
 from rich.progress import track
 from torch import Tensor
 
-from radical_haystack.catalog import Modification, Outfit, Query, describe, modification
+from radical_haystack.catalog import GarmentSpec, Modification, Outfit, Query, describe, modification
 from training.benchmark import evaluate, load_benchmark
-from training.layout import IDENTIFIERS, TAIL, Layout
+from training.grounding import SetTruth, Vocabulary, reference_truth, word_truth
+from training.layout import IDENTIFIERS, Layout
 from training.optim import build_optimizers
 from training.packed import PackedDecoder, Segment, vision_features
 from training.pool import FAMILY_SIZE, RUNS, Pool, draw_pool
@@ -44,6 +46,7 @@ from training.vlm_model import (
 
 CHECKPOINT = RUNS / "listwise.pt"
 BINDING_LAYER = 4
+GROUNDED_LAYER = 5
 GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
 GROUPS = ("text", "spelled", "composed")
@@ -60,6 +63,7 @@ class Task:
     reference: int | None
     relevance: list[int]
     best: int
+    wanted: tuple[GarmentSpec, ...] | None
 
 
 def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
@@ -70,6 +74,16 @@ def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
             pixels = torch.from_numpy(images[start : start + batch]).permute(0, 3, 1, 2).float() / 127.5 - 1
             parts.append([f.half() for f in vision_features(model.model.visual, pixels)])
     return [torch.cat(column) for column in zip(*parts, strict=True)]
+
+
+def stored_features(model, images: np.ndarray) -> list[Tensor]:
+    """`pool_features`, kept on disk until stage 1 changes, so that a resumed run starts at once."""
+    path = RUNS / "listwise-features.pt"
+    if not path.exists() or path.stat().st_mtime < VISION_CHECKPOINT.stat().st_mtime:
+        torch.save(pool_features(model, images), path)
+    features = torch.load(path, weights_only=True)
+    assert len(features[0]) == len(images), "the stored features are of another pool: delete them"
+    return features
 
 
 @torch.no_grad()
@@ -100,7 +114,8 @@ def distance(a: Outfit, b: Outfit) -> int:
 
 def graded(query: Query | Modification, outfits: list[Outfit], reference: int | None) -> Task:
     relevance = [query.relevance(outfit) for outfit in outfits]
-    return Task(f" {query.text}", reference, relevance, query.max_relevance)
+    wanted = None if isinstance(query, Modification) else query.wanted
+    return Task(f" {query.text}", reference, relevance, query.max_relevance, wanted)
 
 
 def text_task(outfits: list[Outfit], target: int, rng: random.Random, *, full: bool) -> Task:
@@ -120,11 +135,11 @@ def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, r
 
 def candidate_count(share: float, rng: random.Random) -> int:
     """The curriculum on the number of candidates."""
-    if share < 0.10:
+    if share < 0.18:
         return rng.randint(3, 5)
-    if share < 0.25:
+    if share < 0.35:
         return rng.randint(4, 8)
-    if share < 0.45:
+    if share < 0.55:
         return rng.randint(5, 14)
     return rng.choice((8, 14, 20, 20, 20, 26))
 
@@ -139,7 +154,8 @@ def kept_tokens(cover: np.ndarray, count: int, generator: torch.Generator) -> Te
 class Batch:
     """Candidate sets of one size with their query groups, ready for the packed decoder."""
 
-    def __init__(self, pool, features, layout, rng, generator, *, sets, candidates, tokens, queries) -> None:
+    def __init__(self, pool, features, layout, vocabulary, rng, generator, *, sets, candidates, tokens, queries) -> None:
+        self.pool, self.vocabulary = pool, vocabulary
         families = [rng.randrange(len(pool.outfits) // FAMILY_SIZE) for _ in range(sets)]
         self.rows = np.array([rng.sample(range(f * FAMILY_SIZE, (f + 1) * FAMILY_SIZE), candidates) for f in families])
         outfits = [[pool.outfits[r] for r in rows] for rows in self.rows]
@@ -151,20 +167,22 @@ class Batch:
         evidence = torch.from_numpy(pool.cover[self.rows]).any(2).gather(2, self.kept)
         self.evidence = evidence
         start = layout.next_position(candidates)
-        text, composed, spelled = [], [], []
+        text, spelled, composed = [], [], []
         for family, members in zip(families, outfits, strict=True):
-            targets = [rng.randrange(candidates) for _ in range(sum(queries))]
-            text.append([text_task(members, t, rng, full=rng.random() < 0.8) for t in targets[: queries[0]]])
-            spelled.append([text_task(members, t, rng, full=True) for t in targets[queries[0] : -queries[1]]])
-            made = [composed_task(pool, family, members, t, rng) for t in targets[-queries[1] :]]
-            composed.append(made)
-        fill = next((task for made in composed for task in made if task is not None), None)
-        self.groups, self.tasks, self.ends, self.answers, self.masks = [], [], [], [], []
-        self._add(layout, text, start, features, spell=False)
-        self._add(layout, spelled, start, features, spell=True)
-        if fill is not None and all(any(task for task in made) for made in composed):
-            filled = [[task or next(t for t in made if t) for task in made] for made in composed]
-            self._add(layout, filled, start, features, spell=False)
+            one = partial(rng.randrange, candidates)
+            text.append([text_task(members, one(), rng, full=rng.random() < 0.8) for _ in range(queries[0])])
+            spelled.append([text_task(members, one(), rng, full=True)])
+            made = [composed_task(pool, family, members, one(), rng) for _ in range(queries[1])]
+            composed.append([task for task in made if task is not None])
+        shown = partial(self._reference, pool, features, tokens, generator)
+        labels = np.take_along_axis(pool.labels[self.rows], self.kept.numpy(), 2)
+        self.truths = [SetTruth(members, label) for members, label in zip(outfits, labels, strict=True)]
+        self.groups, self.tasks, self.ends, self.answers, self.grounding = [], [], [], [], []
+        self._add(layout, text, start, shown, spell=False)
+        self._add(layout, spelled, start, shown, spell=True)
+        least = min(map(len, composed))
+        if least:
+            self._add(layout, [made[:least] for made in composed], start, shown, spell=False)
 
     @staticmethod
     def _letters(count: int, rng: random.Random) -> Tensor:
@@ -178,23 +196,48 @@ class Batch:
         rows = torch.from_numpy(self.rows)
         return [f[rows].gather(2, index).float().reshape(sets, 1, -1, f.shape[-1]) for f in features]
 
-    def _add(self, layout: Layout, tasks: list[list[Task]], start: int, features, *, spell: bool) -> None:
+    @staticmethod
+    def _reference(pool: Pool, features: list[Tensor], count: int, generator: torch.Generator, tasks: list[Task]):
+        """Which tokens of the tasks' reference images are present, `(Q, V)`, and their features."""
+        rows = torch.tensor([task.reference for task in tasks])
+        kept = kept_tokens(pool.cover[rows.numpy()], count, generator)
+        index = kept[..., None].expand(-1, -1, features[0].shape[-1])
+        return kept, [f[rows].gather(1, index).float() for f in features]
+
+    def _add(self, layout: Layout, tasks: list[list[Task]], start: int, shown, *, spell: bool) -> None:
         sets, count = len(tasks), len(tasks[0])
         flat = [task for made in tasks for task in made]
         answers = [self._spelled(layout, number // count, task) if spell else [] for number, task in enumerate(flat)]
-        composed = flat[0].reference is not None
-        ids, positions, index, ends, _ = layout.segments(
-            [layout.encode(task.text) for task in flat], start, with_reference=composed, answers=answers
+        kept, visual = shown(flat) if flat[0].reference is not None else (None, None)
+        encoded = [layout.encode(task.text) for task in flat]
+        ids, positions, index, ends, words = layout.segments(
+            encoded, start, reference=kept, answers=answers
         )
-        visual = None
-        if composed:
-            rows = torch.tensor([task.reference for task in flat])
-            visual = [f[rows].float().view(sets, count, TOKENS_PER_IMAGE, -1) for f in features]
+        if visual is not None:
+            visual = [f.view(sets, count, *f.shape[1:]) for f in visual]
             index = index.view(sets, count, -1)
         self.groups.append(Segment(ids.view(sets, count, -1), positions.view(3, sets, count, -1), visual, index))
+        self.grounding.append(self._grounding(flat, encoded, words, kept, index))
         self.tasks.append(flat)
         self.ends.append(ends.view(sets, count))
         self.answers.append(answers)
+
+    def _grounding(self, tasks: list[Task], encoded, words: Tensor, kept: Tensor | None, index: Tensor | None):
+        """Rows `(n,)` into the flattened `(B * Q * L)` query tokens, and the mask `(n, N * T)` each speaks about."""
+        length, per_set = words.shape[1], len(tasks) // len(self.truths)
+        rows, masks = [], []
+        for number, (task, ids) in enumerate(zip(tasks, encoded, strict=True)):
+            truth = self.truths[number // per_set]
+            first = number * length + int(words[number].nonzero()[0])
+            found = [(first + place, mask) for place, mask in word_truth(truth, self.vocabulary, ids, task.wanted)]
+            if kept is not None:
+                shown = number * length + int(index.view(len(tasks), -1)[number, 0])
+                labels = self.pool.labels[task.reference][kept[number].numpy()]
+                matches = reference_truth(truth, self.pool.outfits[task.reference], labels)
+                found += [(shown + token, mask) for token, mask in matches]
+            rows += [row for row, _ in found]
+            masks += [mask.reshape(-1) for _, mask in found]
+        return torch.tensor(rows), torch.from_numpy(np.stack(masks))
 
     def _spelled(self, layout: Layout, number: int, task: Task) -> list[int]:
         order = sorted(range(len(task.relevance)), key=lambda k: -task.relevance[k])
@@ -238,12 +281,22 @@ def guidance_loss(batch: Batch, attention: dict[int, list[Tensor]], fulls: list[
     return torch.stack(parts).mean()
 
 
+def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
+    """Mass of the query tokens' attention on what they speak about, in the guided heads of one layer."""
+    index = batch.prefix.visual_index[0, 0]
+    parts = []
+    for weights, (rows, masks) in zip(attention, batch.grounding, strict=True):
+        mass = weights[..., :GUIDED_HEADS, :].mean(-2).flatten(0, 2)[rows][:, index]
+        parts.append(-(mass * masks).sum(-1).clamp(min=MASS_FLOOR).log().mean())
+    return torch.stack(parts).mean()
+
+
 def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> dict[str, Tensor]:
     tail = torch.arange(-len(layout.tail) + 1, 1)
     watched = [ends[..., None] + tail for ends in batch.ends]
-    hidden, residuals, attention = decoder.forward(
-        batch.prefix, batch.groups, {layer: watched for layer in GUIDED_LAYERS}
-    )
+    everything = [torch.arange(g.ids.shape[2]).expand(g.ids.shape) for g in batch.groups]
+    watch = {GROUNDED_LAYER: everything, **{layer: watched for layer in GUIDED_LAYERS}}
+    hidden, residuals, attention = decoder.forward(batch.prefix, batch.groups, watch)
     answer, fulls = [], []
     losses: dict[str, Tensor] = {}
     for group, (states, ends) in enumerate(zip(hidden, batch.ends, strict=True)):
@@ -258,6 +311,7 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
             losses["spelled"] = spelled_loss(model, states, ends, batch.answers[group])
     losses["answer"] = torch.stack(answer).mean()
     losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER])
+    losses["grounding"] = grounding_loss(batch, attention[GROUNDED_LAYER])
     losses["guidance"] = guidance_loss(batch, attention, fulls)
     return losses
 
@@ -299,9 +353,10 @@ def main() -> None:
     model.model.visual.requires_grad_(False)
     pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
     balance(model, pool.images[:64])
-    features = pool_features(model, pool.images)
+    features = stored_features(model, pool.images)
     benchmark = load_benchmark(model, 48)
     layout, decoder = Layout(tokenizer), PackedDecoder(model)
+    vocabulary = Vocabulary(layout)
     embedding = model.model.language_model.embed_tokens.weight
     learned_rows = trainable_rows(layout, embedding.shape[0])
     optimizers = build_optimizers(model, arguments.lr)
@@ -339,13 +394,14 @@ def main() -> None:
         candidates = candidate_count(share, rng)
         tokens = TOKENS_PER_IMAGE if share > 0.75 or rng.random() < 0.15 else rng.choice((36, 40, 48))
         batch = Batch(
-            pool, features, layout, rng, generator,
-            sets=max(1, round(24 / candidates)), candidates=candidates, tokens=tokens,
-            queries=(min(10, candidates + 2), min(5, candidates), 1),
+            pool, features, layout, vocabulary, rng, generator,
+            sets=max(1, round(20 / candidates)), candidates=candidates, tokens=tokens,
+            queries=(min(12, candidates), 2 + candidates // 5),
         )
         losses = step_losses(model, decoder, batch, layout)
         guidance = 0.5 * max(0.0, 1 - share / 0.8)
-        total = losses["answer"] + 0.3 * losses["spelled"] + 0.3 * losses["binding"] + guidance * losses["guidance"]
+        total = losses["answer"] + 0.3 * losses["spelled"] + 0.3 * losses["binding"]
+        total = total + guidance * (losses["guidance"] + losses["grounding"])
         total.backward()
         embedding.grad *= learned_rows
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
