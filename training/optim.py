@@ -25,7 +25,7 @@ def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Momentum, orthogonalised, for matrices; scaled so that AdamW's learning rate fits (arXiv 2502.16982)."""
 
-    def __init__(self, params: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.01) -> None:
+    def __init__(self, params: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.1) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -47,7 +47,9 @@ class Muon(torch.optim.Optimizer):
                     parameter.add_(update, alpha=-group["lr"])
 
 
-def build_optimizers(module: nn.Module, lr: float, extra: Iterable[Tensor] = ()) -> list[torch.optim.Optimizer]:
+def build_optimizers(
+    module: nn.Module, lr: float, extra: Iterable[Tensor] = (), *, adam_lr: float | None = None
+) -> list[torch.optim.Optimizer]:
     """Muon for hidden matrices, AdamW for embeddings, norms, biases, the wide mergers (for speed) and `extra`."""
     matrices, rest = [], list(extra)
     for name, parameter in module.named_parameters():
@@ -55,4 +57,9 @@ def build_optimizers(module: nn.Module, lr: float, extra: Iterable[Tensor] = ())
             continue
         hidden_matrix = parameter.ndim == 2 and not any(part in name for part in ("embed", "lm_head", "merger"))
         (matrices if hidden_matrix else rest).append(parameter)
-    return [Muon(matrices, lr=lr), torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)]
+    adam = torch.optim.AdamW(rest, lr=adam_lr or lr, betas=(0.9, 0.98), weight_decay=0.0)
+    optimizers = [Muon(matrices, lr=lr), adam]
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return optimizers

@@ -51,8 +51,8 @@ GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
 GROUPS = ("text", "spelled", "composed")
 MASS_FLOOR = 1e-4
-VISUAL_NORM = 6.0
-EMBEDDING_FACTOR = 3.0
+VISUAL_NORM = 14.0
+EMBEDDING_FACTOR = 6.0
 
 
 @dataclass
@@ -89,10 +89,10 @@ def stored_features(model, images: np.ndarray) -> list[Tensor]:
 @torch.no_grad()
 def balance(model, images: np.ndarray) -> None:
     """
-    Bring stage 1's visual tokens and embeddings to lengths that a fresh decoder can add to.
+    Bring stage 1's visual tokens and embeddings to lengths that fit a fresh decoder, and let its layers add nothing yet.
 
-    Directions, and with them all cosines, stay. Stage 1 leaves visual tokens so long that what the first layers add to
-    the residual would vanish beside them.
+    Directions, and with them all cosines, stay. Were the inputs shorter, or the layers' first outputs random, what the
+    tokens show would drown in the residual before any layer has learned to look for it.
     """
     visual = model.model.visual
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
@@ -101,6 +101,9 @@ def balance(model, images: np.ndarray) -> None:
         merger.linear_fc2.weight *= factor
         merger.linear_fc2.bias *= factor
     model.model.language_model.embed_tokens.weight *= EMBEDDING_FACTOR
+    for layer in model.model.language_model.layers:
+        layer.self_attn.o_proj.weight.zero_()
+        layer.mlp.down_proj.weight.zero_()
 
 
 def distance(a: Outfit, b: Outfit) -> int:
@@ -343,7 +346,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--families", type=int, default=420)
-    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--evaluate-every", type=float, default=6, help="minutes between held-out evaluations")
     arguments = parser.parse_args()
@@ -359,7 +362,7 @@ def main() -> None:
     vocabulary = Vocabulary(layout)
     embedding = model.model.language_model.embed_tokens.weight
     learned_rows = trainable_rows(layout, embedding.shape[0])
-    optimizers = build_optimizers(model, arguments.lr)
+    optimizers = build_optimizers(model, arguments.lr, adam_lr=1e-3)
     spent, step = 0.0, 0
     if CHECKPOINT.exists():
         state = torch.load(CHECKPOINT, weights_only=True)
@@ -390,7 +393,7 @@ def main() -> None:
     while (share := used() / budget) < 1:
         for optimizer in optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = arguments.lr * learning_rate(share, step)
+                group["lr"] = group["peak"] * learning_rate(share, step)
         candidates = candidate_count(share, rng)
         tokens = TOKENS_PER_IMAGE if share > 0.75 or rng.random() < 0.15 else rng.choice((36, 40, 48))
         batch = Batch(

@@ -199,7 +199,7 @@ def main() -> None:
         factor = min(1.0, (step + 1) / 50) * min(1.0, (1 - share) / 0.5 + 0.01)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = arguments.lr * factor
+                group["lr"] = group["peak"] * factor
         rows = order.integers(0, len(pool.images), arguments.batch)
         total, parts, right, pocket_right = losses(model, heads, tokenizer, pool, targets, rows, rng)
         total.backward()
