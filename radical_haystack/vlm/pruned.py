@@ -95,6 +95,10 @@ class _Pass:
 
     candidates: CandidateTokens
     prior: Tensor | None
+    columns: Tensor
+    """Original positions of all candidate tokens, `(V,)`."""
+    text: Tensor
+    """Original positions of the text rows, which always stay."""
     deepstack: tuple[Tensor, ...]
     last_position: Tensor
     """Largest position id of the prompt, a scalar."""
@@ -113,6 +117,10 @@ class _Pass:
     """Layer arguments cut to the present sequence, made once per pruning."""
     decoded: int = 0
     """New tokens since the prompt."""
+
+    def now(self, positions: Tensor) -> Tensor:
+        """Where tokens that are still in the sequence are in it now, from their original positions."""
+        return torch.searchsorted(self.sequence, positions)
 
 
 class _Session:
@@ -183,6 +191,8 @@ class _Session:
         self._pass = _Pass(
             candidates=candidates,
             prior=self._pruner.prior(candidates),
+            columns=columns,
+            text=self._layout.text_positions.to(device),
             deepstack=self._family.take_deepstack(kwargs),
             last_position=_largest_position(kwargs.get("position_ids"), length).to(device),
             sequence=torch.arange(length, device=device),
@@ -247,11 +257,7 @@ class _Session:
         """Keep the text rows' queries until the keys are there; not all rows, which would keep a large tensor alive."""
         state = self._running()
         if not state.decoded:
-            state.queries = output[0, self._text_rows(state).to(output.device)].detach()
-
-    def _text_rows(self, state: _Pass) -> Tensor:
-        """Where the text rows are in the sequence now: they always stay."""
-        return torch.searchsorted(state.sequence, self._layout.text_positions.to(state.sequence.device))
+            state.queries = output[0, state.now(state.text).to(output.device)].detach()
 
     @torch.no_grad()
     def _select(self, index: int, attention: nn.Module, module: nn.Module, args: Args, output: Tensor) -> None:
@@ -260,14 +266,13 @@ class _Session:
         if state.decoded:
             return
         start = stamp(output.device)
-        columns = self._layout.candidate_positions.to(state.active.device)[state.active]
         view = _AttentionView(
             family=self._family,
             attention=attention,
             state=state,
             keys=output[0],
-            rows=self._text_rows(state),
-            columns=torch.searchsorted(state.sequence, columns),
+            rows=state.now(state.text),
+            columns=state.now(state.columns[state.active]),
         )
         observation = LayerObservation(
             layer=index,
@@ -306,13 +311,10 @@ class _Session:
 
     def _add_features(self, hidden: Tensor, state: _Pass, features: Tensor) -> Tensor:
         """DeepStack, as the decoder does it, on the visual tokens that are left."""
-        layout, device = self._layout, state.sequence.device
-        visual = torch.zeros(layout.length, dtype=torch.bool, device=device)
-        visual[layout.candidate_positions.to(device)] = True
-        visual[layout.reference_positions.to(device)] = True
-        here = _true_positions(visual[state.sequence], state.active.numel() + layout.reference_positions.numel())
-        rows = (torch.cumsum(visual, 0) - 1)[state.sequence[here]]
-        here, rows = here.to(hidden.device), rows.to(features.device)
+        reference = self._layout.reference_positions.to(state.columns.device)
+        visual = torch.cat([state.columns, reference]).sort().values
+        left = torch.cat([state.columns[state.active], reference]).sort().values
+        here, rows = state.now(left).to(hidden.device), torch.searchsorted(visual, left).to(features.device)
         hidden = hidden.clone()
         hidden[:, here] = hidden[:, here] + features[rows].to(hidden)
         return hidden
