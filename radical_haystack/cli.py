@@ -246,19 +246,24 @@ def _print_json(result: object) -> None:
 @contextmanager
 def _work() -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on stderr; whatever libraries print meanwhile goes there too, so that stdout holds the result."""
-    columns = (
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        console=messages,
     )
-    with redirect_stdout(sys.stderr), Progress(*columns, console=messages) as bar:
-        tasks: dict[str, TaskID] = {}
+    tasks: dict[str, TaskID] = {}
 
-        def progress(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = bar.add_task(step)
-            bar.update(tasks[step], completed=done, total=total or None)
+    def progress(step: str, done: int, total: int) -> None:
+        bar.start()
+        if step not in tasks:
+            tasks[step] = bar.add_task(step)
+        bar.update(tasks[step], completed=done, total=total or None)
 
-        yield progress
+    with redirect_stdout(sys.stderr):
+        try:
+            yield progress
+        finally:
+            bar.stop()

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from PIL import Image, ImageDraw
 from transformers import SiglipConfig, SiglipImageProcessor, SiglipModel, SiglipProcessor
 
 from tests.vlm.conftest import build_model, build_processor, build_tokenizer
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,6 +41,7 @@ def tiny_siglip(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a random SigLIP with embeddings of length 32."""
     folder = tmp_path_factory.mktemp("siglip")
     tokenizer = build_tokenizer()
+    tokenizer.model_max_length = 64
     shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
     text = {
         **shape,

@@ -9,9 +9,11 @@ from statistics import fmean, median
 
 from PIL import Image
 
-from radical_haystack.catalog import BenchmarkItem, benchmark_text, draw
+from radical_haystack.catalog import benchmark_text, draw
 from radical_haystack.pipelines.first_stages import FirstStage
 from radical_haystack.vlm import ListwiseVLM, Ranking
+from radical_haystack.vlm.families import family_of
+from radical_haystack.vlm.trace import Stamp, seconds_between, stamp
 
 METHODS: dict[str, tuple[str, float]] = {
     "dense": ("dense", 1.0),
@@ -67,9 +69,10 @@ def run_benchmark(
         query = text_embedder.run(text=item.query.text)["embedding"]
         order = _by_similarity(query, image_embedder.embed_images(images))
         ranks["first_stage"].append(order.index(item.target_index) + 1)
-        for name, ranking in _rankings(vlm, item, [images[k] for k in order]).items():
+        for name in METHODS:
+            ranking, duration = timed_rank(vlm, item.query.text, [images[k] for k in order], name)
             ranks[name].append(ranking.order.index(order.index(item.target_index)) + 1)
-            seconds[name].append(prefill_seconds(ranking))
+            seconds[name].append(duration)
         progress(number + 1, queries)
     return Benchmark(
         mrr_at_10={name: mrr_at_10(values) for name, values in ranks.items()},
@@ -86,21 +89,29 @@ def mrr_at_10(ranks: Sequence[int]) -> float:
     return fmean(1 / rank if rank <= 10 else 0.0 for rank in ranks)
 
 
-def prefill_seconds(ranking: Ranking) -> float:
+def timed_rank(vlm: ListwiseVLM, query: str, images: Sequence[Image.Image], method: str) -> tuple[Ranking, float]:
     """
-    Seconds that a ranking's pass spent in the decoder and on choosing tokens.
+    Rank in one pass, and measure how long the decoder takes with all that pruning adds to it.
 
-    :param ranking: A ranking made in one pass.
+    :param vlm: The reranking model.
+    :param query: The query.
+    :param images: The candidates.
+    :param method: One of `METHODS`.
+    :returns: The ranking and the decoder's seconds.
     """
-    timings = ranking.traces[0].timings
-    return timings["decoder"] + timings.get("prior", 0.0)
-
-
-def _rankings(vlm: ListwiseVLM, item: BenchmarkItem, images: list[Image.Image]) -> dict[str, Ranking]:
-    return {
-        name: vlm.rank(item.query.text, images, pruner=pruner, keep_ratio=keep_ratio, window_size=len(images))
-        for name, (pruner, keep_ratio) in METHODS.items()
-    }
+    pruner, keep_ratio = METHODS[method]
+    stamps: list[Stamp] = []
+    decoder = family_of(vlm.model).decoder(vlm.model)
+    handles = [
+        decoder.register_forward_pre_hook(lambda *_: stamps.append(stamp(vlm.device))),
+        decoder.register_forward_hook(lambda *_: stamps.append(stamp(vlm.device))),
+    ]
+    try:
+        ranking = vlm.rank(query, images, pruner=pruner, keep_ratio=keep_ratio, window_size=len(images))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return ranking, seconds_between(*stamps)
 
 
 def _by_similarity(query: Sequence[float], embeddings: Sequence[Sequence[float]]) -> list[int]:

@@ -4,6 +4,7 @@
 """The demo from start to end."""
 
 import random
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,18 +13,15 @@ from typing import Any
 
 from haystack import Document, Pipeline
 
-from radical_haystack.catalog import Query, describe
-from radical_haystack.catalog.gallery import GalleryItem, gallery_items, write_gallery
+from radical_haystack.catalog import GalleryItem, Query, describe, gallery_items, write_gallery
 from radical_haystack.components import RadicalRanker, load_image
 from radical_haystack.components.bundled import resolve_model
-from radical_haystack.demo.benchmark import METHODS, Benchmark, prefill_seconds, run_benchmark
+from radical_haystack.demo.benchmark import Benchmark, run_benchmark, timed_rank
 from radical_haystack.demo.report import write_report
 from radical_haystack.pipelines import build_text_to_image_pipeline, index_folder, open_store
-from radical_haystack.pipelines.first_stages import FIRST_STAGES
+from radical_haystack.pipelines.first_stages import first_stage_of
 from radical_haystack.vlm import ListwiseVLM
 
-MODEL = "catalog-vlm-tiny"
-FIRST_STAGE = "bundled"
 CANDIDATES = 20
 SHOWN = 10
 KEEP_RATIO = 0.2
@@ -112,15 +110,19 @@ def run_demo(
     pictures: int = 600,
     shown_queries: int = 6,
     benchmark_queries: int = 60,
+    model: str = "catalog-vlm-tiny",
+    first_stage: str = "bundled",
     progress: Progress = lambda step, done, total: None,
 ) -> DemoResult:
     """
     Run the demo.
 
-    :param output: Folder for the pictures, the index and the report; what is there already is used again.
+    :param output: Folder for the pictures, the index and the report; pictures that are there already are used again.
     :param pictures: How many pictures the gallery has.
     :param shown_queries: How many gallery searches the report shows.
     :param benchmark_queries: How many held-out queries the figures are measured on.
+    :param model: The reranking model, as `RadicalRanker` takes it.
+    :param first_stage: A preset's name or a model for sentence-transformers.
     :param progress: Called with a step's name, what is done of it and its whole.
     :raises ValueError: If a number is not positive.
     """
@@ -129,16 +131,23 @@ def run_demo(
     started = time.perf_counter()
     gallery, store = Path(output) / f"gallery-{pictures}", Path(output) / f"index-{pictures}"
     write_gallery(gallery, pictures)
-    index_folder(gallery, store, first_stage=FIRST_STAGE, progress=lambda *at: progress("Indexing the gallery", *at))
-    vlm = ListwiseVLM.load(resolve_model(MODEL))
-    shown = _search(vlm, gallery, store, pictures, shown_queries, progress)
+    shutil.rmtree(store, ignore_errors=True)  # an index of an earlier release's model would mislead
+    index_folder(gallery, store, first_stage=first_stage, progress=lambda *at: progress("Indexing the gallery", *at))
+    ranker = RadicalRanker(model=model, keep_ratio=KEEP_RATIO, root_path=str(gallery), top_k=SHOWN)
+    pipeline = build_text_to_image_pipeline(open_store(store), first_stage, ranker=ranker, candidates=CANDIDATES)
+    vlm = ListwiseVLM.load(resolve_model(model), device=ranker.device.to_torch_str())
     benchmark = run_benchmark(
         vlm,
-        FIRST_STAGES[FIRST_STAGE],
+        first_stage_of(first_stage),
         queries=benchmark_queries,
         candidates=CANDIDATES,
         progress=lambda *at: progress("Measuring on held-out queries", *at),
     )
+    shown = []
+    items = {f"{item.name}.jpg": item for item in gallery_items(pictures)}
+    for number, query in enumerate(_queries(list(items.values()), shown_queries), start=1):
+        shown.append(_search(pipeline, vlm, query, items, gallery))
+        progress("Searching the gallery", number, shown_queries)
     report = write_report(
         Path(output) / "report.html",
         queries=shown,
@@ -148,35 +157,23 @@ def run_demo(
         pictures=pictures,
         keep_ratio=KEEP_RATIO,
     )
-    return DemoResult(pictures, shown, benchmark, benchmark_queries, report, time.perf_counter() - started)
+    return DemoResult(pictures, tuple(shown), benchmark, benchmark_queries, report, time.perf_counter() - started)
+
+
+def _queries(items: list[GalleryItem], count: int) -> list[Query]:
+    """Descriptions of random pictures of the gallery, always the same ones; nothing is hand-picked."""
+    rng = random.Random("demo")
+    return [describe(rng.choice(items).outfit, rng) for _ in range(count)]
 
 
 def _search(
-    vlm: ListwiseVLM, gallery: Path, store: Path, pictures: int, count: int, progress: Progress
-) -> tuple[ShownQuery, ...]:
-    items = {f"{item.name}.jpg": item for item in gallery_items(pictures)}
-    rng = random.Random("demo")
-    queries = [describe(item.outfit, rng) for item in rng.sample(list(items.values()), min(count, pictures))]
-    ranker = RadicalRanker(model=MODEL, keep_ratio=KEEP_RATIO, root_path=str(gallery), top_k=SHOWN)
-    pipeline = build_text_to_image_pipeline(open_store(store), FIRST_STAGE, ranker=ranker, candidates=CANDIDATES)
-    shown = []
-    for number, query in enumerate(queries):
-        shown.append(_search_one(pipeline, vlm, query, items, gallery))
-        progress("Searching", number + 1, len(queries))
-    return tuple(shown)
-
-
-def _search_one(
     pipeline: Pipeline, vlm: ListwiseVLM, query: Query, items: dict[str, GalleryItem], gallery: Path
 ) -> ShownQuery:
     inputs = {"embedder": {"text": query.text}, "ranker": {"query": query.text}}
     output = pipeline.run(inputs, include_outputs_from={"retriever"})
     retrieved, ranked = output["retriever"]["documents"], output["ranker"]["documents"]
     images = [load_image(gallery / document.meta["file_path"]) for document in retrieved]
-    seconds = {}
-    for name in ("dense", "radical_0.2"):
-        pruner, keep_ratio = METHODS[name]
-        seconds[name] = prefill_seconds(vlm.rank(query.text, images, pruner=pruner, keep_ratio=keep_ratio))
+    seconds = {name: timed_rank(vlm, query.text, images, name)[1] for name in ("dense", "radical_0.2")}
 
     def show(document: Document, **figures: int) -> ShownImage:
         item = items[document.meta["file_path"]]
