@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
 from radical_haystack.pruning import Pruner, PruningSchedule, build_pruner
 from radical_haystack.pruning.pruners import PRUNERS
+from radical_haystack.pruning.schedule import check_keep_ratio
 from radical_haystack.vlm.calibration import CALIBRATION_SETS, EntropyProbe, EntropyProfile, ProfileStore
 from radical_haystack.vlm.families import FAMILIES, ImageEncoding, family_of
 from radical_haystack.vlm.images import fit_for_encoder
@@ -202,6 +203,8 @@ class ListwiseVLM:
             raise ValueError(f"Unknown scoring {scoring!r}: choose one of {', '.join(get_args(Scoring))}.")
         if not query.strip():
             raise ValueError("The query is blank.")
+        if keep_ratio is not None:
+            check_keep_ratio(keep_ratio)
         spans = windows(len(images), window_size, window_step)
         started = time.perf_counter()
         with self._lock, torch.inference_mode():

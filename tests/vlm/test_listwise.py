@@ -6,6 +6,7 @@
 import json
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,6 +101,14 @@ class TestScores:
         hook.remove()
         assert seen == [2, 2]
 
+    def test_several_threads(self, make: Callable[..., ListwiseVLM], images: list[Image.Image]) -> None:
+        vlm, queries = make(), ["red", "blue", "a green hat"]
+        expected = [make().rank(query, images).scores for query in queries]
+        with ThreadPoolExecutor(3) as pool:
+            rankings = list(pool.map(lambda query: vlm.rank(query, images), queries * 2))
+        for ranking, scores in zip(rankings, expected * 2, strict=True):
+            assert ranking.scores == pytest.approx(scores, abs=1e-4)
+
     def test_keep_ratio(self, make: Callable[..., ListwiseVLM], images: list[Image.Image]) -> None:
         kept = {
             ratio: sum(make().rank(QUERY, images, keep_ratio=ratio).kept_tokens) for ratio in (None, 0.1, 0.25, 1.0)
@@ -184,8 +193,9 @@ class TestScores:
             make().rank(QUERY, images, scoring="text")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="Unknown pruner 'sharp'"):
             make().rank(QUERY, images, pruner="sharp")
-        with pytest.raises(ValueError, match=r"keep ratio must be in \(0, 1\]"):
-            make().rank(QUERY, images, keep_ratio=0)
+        for schedule in (SCHEDULE, None):
+            with pytest.raises(ValueError, match=r"keep ratio must be in \(0, 1\]"):
+                make(schedule=schedule).rank(QUERY, images, keep_ratio=0)
         with pytest.raises(ValueError, match="max_pixels must be positive, got 0"):
             make(max_pixels=0)
 

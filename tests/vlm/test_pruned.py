@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import DynamicCache, StaticCache
 
 from radical_haystack.pruning import DecoderShape, PruningSchedule, RadicalPruner, prefill_cost
-from radical_haystack.pruning.pruners.base import LayerObservation, Pruner
+from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, Pruner
 from radical_haystack.vlm.families import family_of
 from radical_haystack.vlm.prompt import PromptLayout
 from radical_haystack.vlm.pruned import prune
@@ -219,6 +219,17 @@ class TestAttention:
             assert (attention - expected).abs().max() < 1e-6
 
     @torch.inference_mode()
+    def test_many_rows_are_computed_in_parts(self, tiny: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+        example, probes = tiny.example(), [Everything((1,)), Everything((1,))]
+        for probe in probes:
+            with prune(tiny.model(), probe, example.prompt.layout), LargestTensor() as mode:
+                tiny.model().model.language_model(inputs_embeds=torch.ones(1, example.prompt.layout.length, 64))
+            largest = mode.numel
+            monkeypatch.setattr("radical_haystack.vlm.attention._MAX_WEIGHTS", 7 * 4 * example.prompt.layout.length)
+        assert largest < 4 * example.prompt.layout.text_positions.numel() * example.prompt.layout.length
+        assert (probes[0].seen[1].text - probes[1].seen[1].text).abs().max() < 1e-6
+
+    @torch.inference_mode()
     def test_keys_are_those_of_the_cache(self, tiny: SimpleNamespace) -> None:
         example, probe = tiny.example(), Everything((0, 4))
         with prune(tiny.model(), probe, example.prompt.layout):
@@ -257,6 +268,27 @@ class LargestTensor(TorchDispatchMode):
 
 
 class TestCandidatesAndReference:
+    @pytest.mark.parametrize("own_query", [False, True])
+    @torch.inference_mode()
+    def test_what_a_pruner_is_told(self, tiny: SimpleNamespace, own_query: bool) -> None:
+        model, example = tiny.model(), tiny.example(reference=(32, 48))
+        layout, told = example.prompt.layout, []
+
+        class Listening(Everything):
+            def prior(self, candidates: CandidateTokens) -> None:
+                told.append(candidates)
+
+        query = torch.randn(64) if own_query else None
+        with prune(model, Listening((2,)), layout, query_embedding=query):
+            model(**example.inputs)
+        encoded = model.get_image_features(example.inputs["pixel_values"], example.inputs["image_grid_thw"])
+        assert torch.equal(told[0].tokens, torch.cat(encoded.pooler_output[:5]))
+        assert told[0].candidate_index.tolist() == [0] * 12 + [1] + [2] * 8 + [3] * 3 + [4] * 4
+        ids = tiny.processor().tokenizer(" a red shirt", add_special_tokens=False, return_tensors="pt")["input_ids"]
+        words = model.get_input_embeddings()(ids)[0].mean(0)
+        expected = query if own_query else words / words.norm()
+        assert (told[0].query_embedding - expected).abs().max() < 1e-6
+
     @given(order=st.permutations(range(5)), ratio=st.sampled_from([0.2, 0.5, 0.8]))
     @settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
     def test_the_order_of_candidates_does_not_change_what_dti_keeps(
