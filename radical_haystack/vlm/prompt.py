@@ -18,7 +18,7 @@ IDENTIFIERS: tuple[str, ...] = tuple(ascii_uppercase + ascii_lowercase)
 _LONE_LETTER = re.compile(r"(?<![^\W_])(?<!\w['’])[A-Za-z](?![^\W_]|['’]\w)")
 
 _QUERY_MARK = "\ue000query\ue001"
-"""Stands for the query while the chat template is rendered; private-use characters, which `_one_line` removes."""
+"""Stands for the query while the chat template is rendered: the query itself never meets the template."""
 
 
 @dataclass(frozen=True)
@@ -258,16 +258,12 @@ class PromptBuilder:
 
     def _plain(self, query: str) -> str:
         """The query on one line, with everything the tokenizer would read as structure broken up."""
-        text = _one_line(query)
+        # On one line, so that a query cannot imitate the template's lines.
+        text = " ".join(query.split())
         while broken := self._structure.search(text):
             cut = broken.start() + 1
             text = f"{text[:cut]} {text[cut:]}"
         return text
-
-
-def _one_line(query: str) -> str:
-    """Line breaks and private-use characters become spaces, so that a query cannot imitate the template's lines."""
-    return " ".join(re.sub("[\ue000-\uf8ff]", " ", query).split())
 
 
 def _structure_pattern(tokenizer: Any) -> re.Pattern[str]:

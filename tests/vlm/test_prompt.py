@@ -85,7 +85,7 @@ class TestLayout:
             with pytest.raises(ValueError, match=f"1 to 52 candidates, got {count}"):
                 builder.build("x", [1] * count)
 
-    @pytest.mark.parametrize("query", ["", " \n\t", "\ue000\ue001"])
+    @pytest.mark.parametrize("query", ["", " \n\t\u2028"])
     def test_blank_query(self, tiny: SimpleNamespace, query: str) -> None:
         with pytest.raises(ValueError, match="blank"):
             tiny.prompts().build(query, [1])
