@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 """
-Measure `catalog-siglip-tiny`: recall over a held-out gallery, and what it leaves to the reranker on hard candidate sets.
+Measure `catalog-siglip-tiny`: recall over a held-out gallery, and what it leaves to the reranker on hard sets.
 
 Run: `python -m training.evaluate_siglip`.
 """

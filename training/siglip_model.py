@@ -96,6 +96,8 @@ def save_folder(model: SiglipModel, tokenizer: PreTrainedTokenizerFast, folder: 
     encoder = SentenceTransformer(modules=[transformer, Normalize()], device="cpu")
     encoder.save_pretrained(str(complete), create_model_card=False)
     (complete / "README.md").write_text(card, encoding="utf-8")
+    for path in complete.glob("*.safetensors"):
+        path.chmod(0o644)  # written for the owner alone, which would travel into the package
     shutil.rmtree(plain)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(complete, folder)

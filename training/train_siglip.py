@@ -61,9 +61,9 @@ pipeline_tag: feature-extraction
 ---
 # catalog-siglip-tiny
 
-A SigLIP-type dual encoder of {parameters:.1f} million parameters for the drawn outfit catalogue of radical-haystack: the
-first stage that finds twenty candidates for the listwise reranker. It sees images at 64 x 64 pixels, reads texts of up to
-48 tokens in lower case, and maps both into one space of 96 dimensions, normalised.
+A SigLIP-type dual encoder of {parameters:.1f} million parameters for the drawn outfit catalogue of radical-haystack:
+the first stage that finds twenty candidates for the listwise reranker. It sees images at 64 x 64 pixels, reads texts of
+up to 48 tokens in lower case, and maps both into one space of 96 dimensions, normalised.
 
 ```python
 from sentence_transformers import SentenceTransformer
@@ -142,11 +142,8 @@ class Trainee(nn.Module):
         labels = torch.arange(len(logits))
         contrastive = (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
         read = self.heads(torch.cat([image, text])) * 8.0  # unit vectors make weak logits
-        doubled = torch.cat([targets, targets])
-        parts = [
-            F.cross_entropy(part, doubled[:, i], ignore_index=-1)
-            for i, part in enumerate(read.split(self.sizes, dim=1))
-        ]
+        columns = zip(read.split(self.sizes, dim=1), targets.repeat(2, 1).unbind(1), strict=True)
+        parts = [F.cross_entropy(part, wanted, ignore_index=-1) for part, wanted in columns]
         return contrastive, torch.stack(parts).mean()
 
 
@@ -185,7 +182,6 @@ def train(arguments: argparse.Namespace) -> None:
     with torch.no_grad():
         model.logit_scale.fill_(math.log(12.0))
     trainee = Trainee(model)
-    # The pooling probe, the position tables and the like are no hidden matrices: build_optimizers sorts by shape and name.
     optimizers = build_optimizers(trainee, arguments.lr)
     checkpoint = RUNS / f"siglip-{arguments.steps}-{arguments.seed}.pt"
     start = 0
@@ -211,9 +207,8 @@ def train(arguments: argparse.Namespace) -> None:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         if (step + 1) % 50 == 0 or step + 1 == arguments.steps:
-            print(
-                f"step {step + 1}: contrastive {contrastive.item():.3f}, attributes {attributes.item():.3f}", flush=True
-            )
+            losses = f"contrastive {contrastive.item():.3f}, attributes {attributes.item():.3f}"
+            print(f"step {step + 1}: {losses}", flush=True)
             _save_checkpoint(checkpoint, trainee, optimizers, step + 1)
     card = CARD.format(
         parameters=sum(p.numel() for p in model.parameters()) / 1e6,
