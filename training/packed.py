@@ -117,7 +117,8 @@ class PackedDecoder:
         :param prefix: The system message and all candidates, `Q` = 1.
         :param groups: Query segments.
         :param watch: Layer to one row index tensor `(B, Q, R)` per group: returns these rows' attention to the prefix.
-        :returns: final-norm hidden states per group `(B, Q, L, d)`; the prefix's residual entering every layer;
+        :returns: final-norm hidden states per group `(B, Q, L, d)`; the residual of prefix and groups entering
+            every layer;
             `{layer: [attention of the watched rows per group, averaged over heads, (B, Q, R, P)]}`.
         """
         watch = watch or {}
@@ -129,7 +130,7 @@ class PackedDecoder:
         residuals, attention = [], {}
         last = len(self.text.layers) - 1
         for number, layer in enumerate(self.text.layers):
-            residuals.append(hidden[0])
+            residuals.append(list(hidden))
             states = [self.project(layer, h, r) for h, r in zip(hidden, rotary, strict=True)]
             _, prefix_key, prefix_value = states[0]
             mixed = [self.attend_prefix(*states[0])] if number < last else [None]

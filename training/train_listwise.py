@@ -8,7 +8,8 @@ A set of look-alikes is encoded once and many queries run behind it: text querie
 image, and text queries whose whole permutation is spelled out. Beside the answer's cross-entropy, auxiliary losses
 break the plateau on which such models otherwise stay: the residual of an image's tokens must tell that image's
 identifier (binding); attention is guided, annealed to nothing: query tokens of one middle layer to what they speak
-about (grounding), the last rows of two late layers to the target's evidence tokens, so that the answer is read late. The vision encoder and the word embeddings stay as
+about (grounding; two layers on they must tell whose tokens these were: votes), the last rows of two late layers to the
+target's evidence tokens, so that the answer is read late. The vision encoder and the word embeddings stay as
 stage 1 left them; background tokens are dropped at random during most of the run, which is faster.
 
 Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/runs/listwise.pt`.
@@ -17,6 +18,8 @@ Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/ru
 import argparse
 import os
 import random
+import signal
+import threading
 import time
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -47,6 +50,7 @@ from training.vlm_model import (
 CHECKPOINT = RUNS / "listwise.pt"
 BINDING_LAYER = 4
 GROUNDED_LAYER = 5
+VOTE_LAYER = 7
 GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
 GROUPS = ("text", "spelled", "composed")
@@ -102,8 +106,8 @@ def balance(model, images: np.ndarray) -> None:
         merger.linear_fc2.bias *= factor
     model.model.language_model.embed_tokens.weight *= EMBEDDING_FACTOR
     for layer in model.model.language_model.layers:
-        layer.self_attn.o_proj.weight.zero_()
         layer.mlp.down_proj.weight.zero_()
+        layer.self_attn.o_proj.weight.zero_()
 
 
 def distance(a: Outfit, b: Outfit) -> int:
@@ -138,11 +142,11 @@ def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, r
 
 def candidate_count(share: float, rng: random.Random) -> int:
     """The curriculum on the number of candidates."""
-    if share < 0.18:
+    if share < 0.25:
         return rng.randint(3, 5)
-    if share < 0.35:
+    if share < 0.45:
         return rng.randint(4, 8)
-    if share < 0.55:
+    if share < 0.62:
         return rng.randint(5, 14)
     return rng.choice((8, 14, 20, 20, 20, 26))
 
@@ -294,6 +298,21 @@ def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
     return torch.stack(parts).mean()
 
 
+def vote_loss(model, batch: Batch, residuals: list[Tensor]) -> Tensor:
+    """The residual of a grounded query token must tell the identifiers of the candidates it speaks about."""
+    text = model.model.language_model
+    sets, candidates, tokens = batch.evidence.shape
+    parts = []
+    for hidden, (rows, masks) in zip(residuals, batch.grounding, strict=True):
+        per_set = hidden.shape[1] * hidden.shape[2]
+        letters = text.embed_tokens.weight[batch.letter_ids[rows // per_set]]
+        states = text.norm(hidden.flatten(0, 2)[rows])
+        log_probs = torch.einsum("nd,nkd->nk", states, letters).log_softmax(-1)
+        spoken = masks.view(-1, candidates, tokens).any(-1).float()
+        parts.append(-(spoken * log_probs).sum(-1).div(spoken.sum(-1)).mean())
+    return torch.stack(parts).mean()
+
+
 def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> dict[str, Tensor]:
     tail = torch.arange(-len(layout.tail) + 1, 1)
     watched = [ends[..., None] + tail for ends in batch.ends]
@@ -313,7 +332,8 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
         if batch.answers[group][0]:
             losses["spelled"] = spelled_loss(model, states, ends, batch.answers[group])
     losses["answer"] = torch.stack(answer).mean()
-    losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER])
+    losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER][0])
+    losses["votes"] = vote_loss(model, batch, residuals[VOTE_LAYER][1:])
     losses["grounding"] = grounding_loss(batch, attention[GROUNDED_LAYER])
     losses["guidance"] = guidance_loss(batch, attention, fulls)
     return losses
@@ -337,6 +357,19 @@ def trainable_rows(layout: Layout, vocabulary: int) -> Tensor:
     return mask
 
 
+def loss_weights(share: float) -> dict[str, float]:
+    """The auxiliaries lead at first, while the answer's gradient is mostly noise, and are gone at 85% of the run."""
+    early, guided = share < 0.2, min(1.0, max(0.0, (0.85 - share) / 0.3))
+    return {
+        "answer": 0.3 if early else 1.0,
+        "spelled": 0.1 if early else 0.3,
+        "binding": 0.3,
+        "votes": guided,
+        "grounding": 0.5 * guided,
+        "guidance": 0.5 * guided,
+    }
+
+
 def learning_rate(share: float, step: int) -> float:
     """Warm-up over 60 steps, constant for half of the run, then linear to zero."""
     return min(1.0, (step + 1) / 60) * min(1.0, (1 - share) / 0.5 + 0.005)
@@ -354,11 +387,12 @@ def main() -> None:
     model = build_model(tokenizer, arguments.seed)
     model.load_state_dict(torch.load(VISION_CHECKPOINT, weights_only=True)["model"])
     model.model.visual.requires_grad_(False)
+    layout = Layout(tokenizer)
     pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
     balance(model, pool.images[:64])
     features = stored_features(model, pool.images)
     benchmark = load_benchmark(model, 48)
-    layout, decoder = Layout(tokenizer), PackedDecoder(model)
+    decoder = PackedDecoder(model)
     vocabulary = Vocabulary(layout)
     embedding = model.model.language_model.embed_tokens.weight
     learned_rows = trainable_rows(layout, embedding.shape[0])
@@ -390,7 +424,9 @@ def main() -> None:
         os.replace(CHECKPOINT.with_suffix(".part"), CHECKPOINT)
 
     shown: dict[str, list[float]] = {}
-    while (share := used() / budget) < 1:
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while (share := used() / budget) < 1 and not stop.is_set():
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak"] * learning_rate(share, step)
@@ -402,9 +438,7 @@ def main() -> None:
             queries=(min(12, candidates), 2 + candidates // 5),
         )
         losses = step_losses(model, decoder, batch, layout)
-        guidance = 0.5 * max(0.0, 1 - share / 0.8)
-        total = losses["answer"] + 0.3 * losses["spelled"] + 0.3 * losses["binding"]
-        total = total + guidance * (losses["guidance"] + losses["grounding"])
+        total = sum(weight * losses[name] for name, weight in loss_weights(share).items())
         total.backward()
         embedding.grad *= learned_rows
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
@@ -428,6 +462,9 @@ def main() -> None:
             last_evaluation = time.monotonic()
             paused += last_evaluation - now
     save()
+    if stop.is_set():
+        print(f"stopped at step {step}, saved {CHECKPOINT.name}")
+        return
     print(f"held-out, N = 20: {evaluate(model, layout, benchmark)}")
     save_folder(model, build_processor(tokenizer), MODEL_FOLDER)
     print(f"done: {step} steps, saved {MODEL_FOLDER.name}")

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The untrained `catalog-vlm-tiny`: tokenizer, processor and a small Qwen3-VL, saved as an ordinary folder."""
 
+import copy
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -160,5 +161,8 @@ def build_model(tokenizer: Qwen2Tokenizer, seed: int) -> Qwen3VLForConditionalGe
 
 def save_folder(model: Qwen3VLForConditionalGeneration, processor: Qwen3VLProcessor, folder: Path) -> None:
     """Write weights, tokenizer, processor and chat template, as `from_pretrained` expects them."""
-    model.save_pretrained(folder, safe_serialization=True)
+    # Half the size on disk; the configuration makes `from_pretrained` compute in float32, which CPUs need.
+    copy.deepcopy(model).half().save_pretrained(folder)
+    path = folder / "config.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"float16"', '"float32"'), encoding="utf-8")
     processor.save_pretrained(folder)
