@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The radical-haystack authors
 #
 # SPDX-License-Identifier: Apache-2.0
-"""The held-out benchmark in the packed form, to watch a training run; `evaluate_vlm.py` measures through the package."""
+"""The held-out benchmark in packed form, to watch a training run; `evaluate_vlm.py` measures through the package."""
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The radical-haystack authors
 #
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the entropy profile of `catalog-vlm-tiny` on the train world and stores it as `radical.json` in its folder."""
+"""Measures the entropy profile of `catalog-vlm-tiny` on the train world and stores it in its folder."""
 
 from rich.progress import track
 

@@ -13,7 +13,9 @@ from training.vlm_model import TOKENS_PER_IMAGE, build_model, build_processor, b
 
 @torch.no_grad()
 def main() -> None:
-    tokenizer = build_tokenizer(["Query: a red shirt with a yellow pocket", SYSTEM, "Reference: A: B: assistant user system"])
+    tokenizer = build_tokenizer(
+        ["Query: a red shirt with a yellow pocket", SYSTEM, "Reference: A: B: assistant user system"]
+    )
     processor = build_processor(tokenizer)
     model = build_model(tokenizer, seed=0).eval()
     pixels = torch.randint(0, 256, (5, 128, 128, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -37,7 +39,8 @@ def main() -> None:
     )
     joined = torch.cat([ids[0, 0], q_ids[0]])
     assert torch.equal(joined, inputs["input_ids"][0]), (
-        tokenizer.decode(joined), tokenizer.decode(inputs["input_ids"][0])
+        tokenizer.decode(joined),
+        tokenizer.decode(inputs["input_ids"][0]),
     )
     group = Segment(q_ids[None], q_positions[:, None], [f[4:][None] for f in features], q_index[None])
     hidden, _, _ = PackedDecoder(model).forward(prefix, [group])

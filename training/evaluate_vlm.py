@@ -19,7 +19,14 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
-from radical_haystack.catalog import BenchmarkItem, benchmark_composed, benchmark_text, draw, evidence_tokens, token_labels
+from radical_haystack.catalog import (
+    BenchmarkItem,
+    benchmark_composed,
+    benchmark_text,
+    draw,
+    evidence_tokens,
+    token_labels,
+)
 from radical_haystack.pruning import LayerObservation, Pruner, RandomPruner, ScorePruner
 from radical_haystack.vlm import ListwiseVLM
 from radical_haystack.vlm.calibration import EntropyProbe
@@ -27,6 +34,7 @@ from training.calibrate_vlm import pictures
 from training.vlm_model import GRID, MODEL_FOLDER
 
 SEED = 2026
+PrunerOf = Callable[[BenchmarkItem], str | Pruner | None]
 KEEP = 0.2
 
 
@@ -96,7 +104,7 @@ def at_position(item: BenchmarkItem, position: int) -> BenchmarkItem:
 
 
 def word_alignment(vlm: ListwiseVLM, items: Sequence[BenchmarkItem]) -> float:
-    """Share of queries whose evidence tokens have a higher mean cosine with the query embedding than the other tokens."""
+    """Share of queries whose evidence tokens are on average closer to the query embedding than the other tokens."""
     embedding = vlm.model.get_input_embeddings()
     won = []
     for item in track(items, "cosine with the query"):
@@ -121,7 +129,7 @@ def main() -> None:
     middle = vlm.model.config.text_config.num_hidden_layers // 2 - 1
     table = Table("measured on the held-out world, N = 20", "wanted", "found")
 
-    def ranks(items: Sequence[BenchmarkItem], name: str, pruner: Callable[[BenchmarkItem], str | Pruner | None], **options):
+    def ranks(items: Sequence[BenchmarkItem], name: str, pruner: PrunerOf, **options):
         return summary([rank_of_target(vlm, item, pruner(item), **options) for item in track(items, name)])
 
     dense = ranks(text, "text, dense", lambda _: None)
@@ -142,7 +150,10 @@ def main() -> None:
         table.add_row(f"{name}: MRR@10 text, composed", wanted, f"{found[0]:.3f}, {found[1]:.3f}")
     for name in ("radical", "random"):
         for ratio in (0.2, 0.1):
-            found = [ranks(items, f"{name} {ratio}", lambda _: name, keep_ratio=ratio)[1] for items in (text, composed)]
+            found = [
+                ranks(items, f"{name} {ratio}", lambda _, name=name: name, keep_ratio=ratio)[1]
+                for items in (text, composed)
+            ]
             table.add_row(f"{name}, R = {ratio}: MRR@10 text, composed", "reported", f"{found[0]:.3f}, {found[1]:.3f}")
     probe = EntropyProbe(vlm.model.config.text_config.num_hidden_layers)
     profiles = []
@@ -156,7 +167,8 @@ def main() -> None:
         summary([rank_of_target(vlm, at_position(item, place), None) for item in text[: arguments.positions]])[0]
         for place in track(range(20), "target's position")
     ]
-    table.add_row("R@1 over the target's position", "spread <= 0.08", f"{min(by_position):.3f} to {max(by_position):.3f}")
+    spread = f"{min(by_position):.3f} to {max(by_position):.3f}"
+    table.add_row("R@1 over the target's position", "spread <= 0.08", spread)
     images, _ = pictures(text[0])
     vlm.rank(text[0].query.text, images, pruner=None)
     seconds = []

@@ -5,7 +5,7 @@
 Which candidate tokens a query token speaks about: the truth for the grounding loss.
 
 An attribute word (`striped`) speaks about the tokens of garments with that attribute; before `pocket`, a colour about
-pockets of that colour; a kind word of a text query (`shirt`) about the garments that fit what the query says of it best;
+pockets of that colour; a kind word of a text query (`shirt`) about the garments that best fit what it says of them;
 a token of the reference image about the candidates' garments most like the one it shows.
 """
 

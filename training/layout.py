@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The radical-haystack authors
 #
 # SPDX-License-Identifier: Apache-2.0
-"""The listwise prompt as token ids and M-RoPE positions, in batches: what the package's prompt layout gives one by one."""
+"""The listwise prompt as token ids and M-RoPE positions, in batches: what the package's prompts give one by one."""
 
 import torch
 from torch import Tensor
@@ -109,4 +109,3 @@ def image_positions(start: Tensor, tokens: Tensor) -> Tensor:
     """M-RoPE positions of image tokens: `start` broadcast over `tokens (..., T)`, to `(3, ..., T)`."""
     temporal = start.expand_as(tokens)
     return torch.stack([temporal, start + tokens // GRID, start + tokens % GRID])
-

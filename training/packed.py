@@ -56,7 +56,8 @@ def vision_features(visual, images: Tensor) -> list[Tensor]:
     deepstack = []
     for index, block in enumerate(visual.blocks):
         attention = block.attn
-        q, k, v = attention.qkv(block.norm1(hidden)).view(batch, -1, 3, attention.num_heads, attention.head_dim).unbind(2)
+        heads = (3, attention.num_heads, attention.head_dim)
+        q, k, v = attention.qkv(block.norm1(hidden)).view(batch, -1, *heads).unbind(2)
         q, k = apply_rotary_pos_emb_vision(q, k, cos, sin)
         mixed = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
         hidden = hidden + attention.proj(mixed.transpose(1, 2).flatten(2))
@@ -124,9 +125,7 @@ class PackedDecoder:
         watch = watch or {}
         hidden = [self.embed(segment) for segment in (prefix, *groups)]
         rotary = [self.rotary(segment) for segment in (prefix, *groups)]
-        causal = [
-            torch.ones(s.ids.shape[2], s.ids.shape[2], dtype=torch.bool).tril() for s in groups
-        ]
+        causal = [torch.ones(s.ids.shape[2], s.ids.shape[2], dtype=torch.bool).tril() for s in groups]
         residuals, attention = [], {}
         last = len(self.text.layers) - 1
         for number, layer in enumerate(self.text.layers):

@@ -36,7 +36,7 @@ class Pool:
     """
     :param outfits: What each image shows.
     :param images: `(n, side, side, 3)` uint8.
-    :param labels: Majority label of every visual token, `(n, tokens)`: 0 background, 1 + 2g garment g, 2 + 2g its pocket.
+    :param labels: Label of every visual token, `(n, tokens)`: 0 background, 1 + 2g garment g, 2 + 2g its pocket.
     :param cover: Whether a token shows garment g (its pocket included), `(n, 2, tokens)` bool.
     """
 
@@ -77,9 +77,7 @@ def draw_family(seed: str) -> Pool:
         drawing = draw(outfit, Scene(rng.getrandbits(32) if own else shop, rng.getrandbits(32)))
         images.append(np.asarray(drawing.image.resize((IMAGE_SIDE, IMAGE_SIDE), Image.Resampling.BICUBIC)))
         labels.append(token_labels(drawing.masks, GRID, GRID).reshape(-1))
-        cover.append(
-            np.stack([evidence_tokens(drawing.masks, [g], GRID, GRID).reshape(-1) for g in range(2)])
-        )
+        cover.append(np.stack([evidence_tokens(drawing.masks, [g], GRID, GRID).reshape(-1) for g in range(2)]))
     return Pool(outfits, np.stack(images), np.stack(labels).astype(np.uint8), np.stack(cover))
 
 

@@ -93,7 +93,7 @@ def stored_features(model, images: np.ndarray) -> list[Tensor]:
 @torch.no_grad()
 def balance(model, images: np.ndarray) -> None:
     """
-    Bring stage 1's visual tokens and embeddings to lengths that fit a fresh decoder, and let its layers add nothing yet.
+    Bring stage 1's visual tokens and embeddings to lengths that fit a fresh decoder, whose layers add nothing yet.
 
     Directions, and with them all cosines, stay. Were the inputs shorter, or the layers' first outputs random, what the
     tokens show would drown in the residual before any layer has learned to look for it.
@@ -161,7 +161,9 @@ def kept_tokens(cover: np.ndarray, count: int, generator: torch.Generator) -> Te
 class Batch:
     """Candidate sets of one size with their query groups, ready for the packed decoder."""
 
-    def __init__(self, pool, features, layout, vocabulary, rng, generator, *, sets, candidates, tokens, queries) -> None:
+    def __init__(
+        self, pool, features, layout, vocabulary, rng, generator, *, sets, candidates, tokens, queries
+    ) -> None:
         self.pool, self.vocabulary = pool, vocabulary
         families = [rng.randrange(len(pool.outfits) // FAMILY_SIZE) for _ in range(sets)]
         self.rows = np.array([rng.sample(range(f * FAMILY_SIZE, (f + 1) * FAMILY_SIZE), candidates) for f in families])
@@ -217,9 +219,7 @@ class Batch:
         answers = [self._spelled(layout, number // count, task) if spell else [] for number, task in enumerate(flat)]
         kept, visual = shown(flat) if flat[0].reference is not None else (None, None)
         encoded = [layout.encode(task.text) for task in flat]
-        ids, positions, index, ends, words = layout.segments(
-            encoded, start, reference=kept, answers=answers
-        )
+        ids, positions, index, ends, words = layout.segments(encoded, start, reference=kept, answers=answers)
         if visual is not None:
             visual = [f.view(sets, count, *f.shape[1:]) for f in visual]
             index = index.view(sets, count, -1)
@@ -270,14 +270,13 @@ def binding_loss(model, batch: Batch, layout: Layout, residual: Tensor) -> Tenso
     index = batch.prefix.visual_index[0, 0]
     hidden = text.norm(residual[:, 0, index])
     logits = hidden @ text.embed_tokens.weight[torch.tensor(layout.letters)].T
-    sets, candidates, tokens = batch.kept.shape
+    sets, _, tokens = batch.kept.shape
     expected = batch.letters[..., None].expand(-1, -1, tokens).reshape(sets, -1)
     return F.cross_entropy(logits.flatten(0, 1), expected.flatten())
 
 
 def guidance_loss(batch: Batch, attention: dict[int, list[Tensor]], fulls: list[Tensor]) -> Tensor:
     """Mass of the last rows' attention on the evidence tokens of the full matches, in the guided heads."""
-    sets, candidates, tokens = batch.evidence.shape
     index = batch.prefix.visual_index[0, 0]
     parts = []
     for layer in GUIDED_LAYERS:
@@ -301,7 +300,7 @@ def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
 def vote_loss(model, batch: Batch, residuals: list[Tensor]) -> Tensor:
     """The residual of a grounded query token must tell the identifiers of the candidates it speaks about."""
     text = model.model.language_model
-    sets, candidates, tokens = batch.evidence.shape
+    _, candidates, tokens = batch.evidence.shape
     parts = []
     for hidden, (rows, masks) in zip(residuals, batch.grounding, strict=True):
         per_set = hidden.shape[1] * hidden.shape[2]
@@ -317,7 +316,7 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
     tail = torch.arange(-len(layout.tail) + 1, 1)
     watched = [ends[..., None] + tail for ends in batch.ends]
     everything = [torch.arange(g.ids.shape[2]).expand(g.ids.shape) for g in batch.groups]
-    watch = {GROUNDED_LAYER: everything, **{layer: watched for layer in GUIDED_LAYERS}}
+    watch = {GROUNDED_LAYER: everything, **dict.fromkeys(GUIDED_LAYERS, watched)}
     hidden, residuals, attention = decoder.forward(batch.prefix, batch.groups, watch)
     answer, fulls = [], []
     losses: dict[str, Tensor] = {}
@@ -433,8 +432,15 @@ def main() -> None:
         candidates = candidate_count(share, rng)
         tokens = TOKENS_PER_IMAGE if share > 0.75 or rng.random() < 0.15 else rng.choice((36, 40, 48))
         batch = Batch(
-            pool, features, layout, vocabulary, rng, generator,
-            sets=max(1, round(20 / candidates)), candidates=candidates, tokens=tokens,
+            pool,
+            features,
+            layout,
+            vocabulary,
+            rng,
+            generator,
+            sets=max(1, round(20 / candidates)),
+            candidates=candidates,
+            tokens=tokens,
             queries=(min(12, candidates), 2 + candidates // 5),
         )
         losses = step_losses(model, decoder, batch, layout)

@@ -98,11 +98,11 @@ class VisionHeads(nn.Module):
 
 
 def phrase_embeddings(embedding: nn.Embedding, tokenizer, outfits: list[Outfit], rng: random.Random) -> Tensor:
-    """Normalised mean input embedding of a description of each garment alone, `(n, 2, d)`; zeros where there is none."""
+    """Normalised mean input embedding of a description of each garment, `(n, 2, d)`; zeros where there is none."""
     texts = [
-        f" {describe(Outfit((outfit.garments[g],)), rng, full=rng.random() < 0.6).text}" if g < len(outfit.garments) else ""
+        f" {describe(Outfit((garment,)), rng, full=rng.random() < 0.6).text}" if garment else ""
         for outfit in outfits
-        for g in range(2)
+        for garment in (*outfit.garments, None)[:2]
     ]
     ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     flat = torch.tensor([i for row in ids for i in row])
@@ -113,6 +113,7 @@ def phrase_embeddings(embedding: nn.Embedding, tokenizer, outfits: list[Outfit],
 
 def losses(model, heads: VisionHeads, tokenizer, pool: Pool, targets: Tensor, rows: np.ndarray, rng: random.Random):
     """All losses of one batch, and the share of garment tokens whose attributes are all read right."""
+    embedding = model.model.language_model.embed_tokens
     images = torch.from_numpy(pool.images[rows]).permute(0, 3, 1, 2).float() / 127.5 - 1
     merged, *deepstack = vision_features(model.model.visual, images)
     residual = merged + sum(deepstack)
@@ -131,7 +132,8 @@ def losses(model, heads: VisionHeads, tokenizer, pool: Pool, targets: Tensor, ro
         logits, expected = heads.pocket[name](residual[on_pocket]), wanted[on_pocket][:, number]
         parts[f"pocket_{name}"] = F.cross_entropy(logits, expected)
     pocket_right = (logits.argmax(-1) == expected).float().mean()
-    phrases = phrase_embeddings(model.model.language_model.embed_tokens, tokenizer, [pool.outfits[r] for r in rows], rng)
+    outfits = [pool.outfits[r] for r in rows]
+    phrases = phrase_embeddings(embedding, tokenizer, outfits, rng)
     parts["words"] = word_loss(merged, phrases, labels, garment_of, heads)
     weights = {"words": 2.0, "place": 0.5}
     return sum(weights.get(k, 1.0) * v for k, v in parts.items()), parts, right.float().mean(), pocket_right
@@ -139,7 +141,7 @@ def losses(model, heads: VisionHeads, tokenizer, pool: Pool, targets: Tensor, ro
 
 def word_loss(merged: Tensor, phrases: Tensor, labels: Tensor, garment_of: Tensor, heads: VisionHeads) -> Tensor:
     """Sigmoid loss between every visual token and every garment description of the batch."""
-    batch, tokens, hidden = merged.shape
+    batch, _, hidden = merged.shape
     flat = phrases.reshape(-1, hidden)
     present = flat.norm(dim=-1) > 0.5
     own = torch.where(labels > 0, torch.arange(batch)[:, None] * 2 + garment_of, -1).flatten()
