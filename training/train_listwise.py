@@ -16,6 +16,7 @@ Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/ru
 """
 
 import argparse
+import hashlib
 import os
 import random
 import signal
@@ -29,6 +30,7 @@ import torch
 import torch.nn.functional as F
 from rich.progress import track
 from torch import Tensor
+from transformers import Qwen2Tokenizer, Qwen3VLForConditionalGeneration
 
 from radical_haystack.catalog import GarmentSpec, Modification, Outfit, Query, describe, modification
 from training.benchmark import evaluate, load_benchmark
@@ -81,9 +83,10 @@ def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
 
 
 def stored_features(model, images: np.ndarray) -> list[Tensor]:
-    """`pool_features`, kept on disk until stage 1 changes, so that a resumed run starts at once."""
-    path = RUNS / "listwise-features.pt"
-    if not path.exists() or path.stat().st_mtime < VISION_CHECKPOINT.stat().st_mtime:
+    """`pool_features`, kept on disk for this vision encoder, so that a resumed run starts at once."""
+    weights = b"".join(parameter.detach().numpy().tobytes() for parameter in model.model.visual.parameters())
+    path = RUNS / f"listwise-features-{hashlib.sha256(weights).hexdigest()[:12]}.pt"
+    if not path.exists():
         torch.save(pool_features(model, images), path)
     features = torch.load(path, weights_only=True)
     assert len(features[0]) == len(images), "the stored features are of another pool: delete them"
@@ -374,21 +377,32 @@ def learning_rate(share: float, step: int) -> float:
     return min(1.0, (step + 1) / 60) * min(1.0, (1 - share) / 0.5 + 0.005)
 
 
+def starting_point(seed: int, pool: Pool, *, warm_start: bool):
+    """Tokenizer and model: a fresh decoder behind stage 1, or the bundled checkpoint as it is."""
+    if warm_start:
+        model = Qwen3VLForConditionalGeneration.from_pretrained(MODEL_FOLDER, dtype=torch.float32)
+        return Qwen2Tokenizer.from_pretrained(MODEL_FOLDER), model.train()
+    tokenizer = training_tokenizer(seed)
+    model = build_model(tokenizer, seed)
+    model.load_state_dict(torch.load(VISION_CHECKPOINT, weights_only=True)["model"])
+    balance(model, pool.images[:64])
+    return tokenizer, model
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--families", type=int, default=420)
+    parser.add_argument("--warm-start", action="store_true", help="go on from the bundled checkpoint, not from stage 1")
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--evaluate-every", type=float, default=6, help="minutes between held-out evaluations")
     arguments = parser.parse_args()
-    tokenizer = training_tokenizer(arguments.seed)
-    model = build_model(tokenizer, arguments.seed)
-    model.load_state_dict(torch.load(VISION_CHECKPOINT, weights_only=True)["model"])
+    RUNS.mkdir(exist_ok=True)
+    pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
+    tokenizer, model = starting_point(arguments.seed, pool, warm_start=arguments.warm_start)
     model.model.visual.requires_grad_(False)
     layout = Layout(tokenizer)
-    pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
-    balance(model, pool.images[:64])
     features = stored_features(model, pool.images)
     benchmark = load_benchmark(model, 48)
     decoder = PackedDecoder(model)
