@@ -64,7 +64,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for pictures, index and report.")] = Path("demo-output"),
     pictures: Annotated[int, typer.Option(help="Pictures in the gallery.")] = 600,
     shown: Annotated[int, typer.Option(help="Gallery searches shown in the report.")] = 6,
-    queries: Annotated[int, typer.Option(help="Held-out queries the figures are measured on.")] = 60,
+    queries: Annotated[int, typer.Option(help="Held-out queries the figures are measured on.")] = 40,
     as_json: AsJson = False,
 ) -> None:
     """Index the drawn catalogue, search it, measure the reranker, and write a page that shows it all."""

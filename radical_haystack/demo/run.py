@@ -109,7 +109,7 @@ def run_demo(
     *,
     pictures: int = 600,
     shown_queries: int = 6,
-    benchmark_queries: int = 60,
+    benchmark_queries: int = 40,
     model: str = "catalog-vlm-tiny",
     first_stage: str = "bundled",
     progress: Progress = lambda step, done, total: None,
