@@ -74,7 +74,7 @@ scores = encoder.encode(["a red shirt and blue trousers"]) @ encoder.encode(imag
 
 It is coarse on purpose: it finds the neighbourhood of an outfit, not the one that matches in every attribute. On
 held-out outfits, R@20 over a gallery of 2,000 pictures is 0.999 (full descriptions); on hard candidate sets of 20, R@1
-is 0.50 and MRR@10 0.70 (40 sets). `python -m training.evaluate_siglip` measures both.
+is 0.48 and MRR@10 0.68 (150 sets). `python -m training.evaluate_siglip` measures both.
 It knows drawn outfits and nothing else. Made from scratch by `python -m training.train_siglip`, with no data but the
 catalogue's own train world ({images} images, {steps} steps of batch {batch}, seed {seed}).
 """
