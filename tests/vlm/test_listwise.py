@@ -190,7 +190,7 @@ class TestScores:
         with pytest.raises(ValueError, match="query is blank"):
             make().rank(" ", images)
         with pytest.raises(ValueError, match="Unknown scoring 'text': choose one of logits, generate"):
-            make().rank(QUERY, images, scoring="text")  # type: ignore[arg-type]
+            make().rank(QUERY, images, scoring="text")
         with pytest.raises(ValueError, match="Unknown pruner 'sharp'"):
             make().rank(QUERY, images, pruner="sharp")
         for schedule in (SCHEDULE, None):

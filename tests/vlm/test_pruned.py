@@ -21,6 +21,8 @@ from radical_haystack.vlm.families import family_of
 from radical_haystack.vlm.prompt import PromptLayout
 from radical_haystack.vlm.pruned import prune
 
+pytestmark = pytest.mark.filterwarnings("ignore:`past_key_values` is deprecated:FutureWarning")
+
 TOLERANCE = 1e-4
 SCHEDULES = ((0,), (1,), (2,), (0, 1, 2), (1, 3), (2, 4), (4,), (5,))
 """Pruning before, between and after the two DeepStack injections, and at the very last layer."""
@@ -97,10 +99,11 @@ class TestPrunedIsMasked:
         assert output.logits.shape[1] == len(rows)
         assert (output.logits[0] - expected[rows]).abs().max() <= TOLERANCE
 
+    @pytest.mark.parametrize("attention", ["sdpa", "eager"])
     @pytest.mark.parametrize("layers", SCHEDULES)
     @torch.inference_mode()
-    def test_generate(self, tiny: SimpleNamespace, layers: tuple[int, ...]) -> None:
-        model, example = tiny.model(), tiny.example(reference=(32, 48))
+    def test_generate(self, tiny: SimpleNamespace, layers: tuple[int, ...], attention: str) -> None:
+        model, example = tiny.model(attention=attention), tiny.example(reference=(32, 48))
         layout = example.prompt.layout
         with prune(model, tiny.KeepPositions(dict.fromkeys(layers, 0.6)), layout) as trace:
             output = model.generate(
