@@ -7,7 +7,7 @@ import argparse
 import os
 import random
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from PIL import Image
 from rich.progress import track
 
 from radical_haystack.catalog import (
+    FIELDS,
     Outfit,
     Scene,
     draw,
@@ -23,10 +24,12 @@ from radical_haystack.catalog import (
     sample_outfit,
     swap,
     token_labels,
+    world_of,
 )
 from training.vlm_model import GRID, IMAGE_SIDE
 
 FAMILY_SIZE = 28
+CROSSED_SHARE = 0.8
 LOOSE_SHARE = 0.3
 RUNS = Path(__file__).parent / "runs"
 
@@ -66,10 +69,54 @@ def look_alikes(rng: random.Random, size: int) -> list[Outfit]:
     return members
 
 
+def crossed(rng: random.Random, size: int) -> list[Outfit]:
+    """
+    Distinct outfits of the train world whose attributes come from few parents.
+
+    Every member has several neighbours one value away, as the targets of the benchmark have; among `look_alikes`
+    only the centre has.
+    """
+    centre = sample_outfit(rng, world="train")
+    parents = [centre, _parent(centre, rng)]
+    members = [centre]
+    attempts = 0
+    while len(members) < size:
+        attempts += 1
+        if attempts % (8 * size) == 0:
+            parents.append(mutate(centre, rng, 1))
+        outfit = _child(parents, rng)
+        if outfit is not None and outfit not in members and world_of(outfit) == "train":
+            members.append(outfit)
+    return members
+
+
+def _parent(centre: Outfit, rng: random.Random) -> Outfit:
+    """Three or four values away, often some of them exchanged between the garments."""
+    exchanged = swap(centre, rng) if rng.random() < 0.5 else None
+    return mutate(exchanged or centre, rng, 2 if exchanged else 2 + len(centre.garments))
+
+
+def _child(parents: list[Outfit], rng: random.Random) -> Outfit | None:
+    garments = []
+    for same_slot in zip(*(parent.garments for parent in parents), strict=True):
+        values = {field: getattr(rng.choice(same_slot), field) for field in FIELDS}
+        try:
+            garments.append(replace(same_slot[0], **values))
+        except ValueError:  # the pocket would have its garment's own colour
+            return None
+    return Outfit(tuple(garments))
+
+
+def family_outfits(seed: str) -> list[Outfit]:
+    """The outfits of one family."""
+    rng = random.Random(seed)
+    return (crossed if rng.random() < CROSSED_SHARE else look_alikes)(rng, FAMILY_SIZE)
+
+
 def draw_family(seed: str) -> Pool:
     """One family: most images share a shop, and with it the distractors."""
-    rng = random.Random(seed)
-    outfits = look_alikes(rng, FAMILY_SIZE)
+    outfits = family_outfits(seed)
+    rng = random.Random(f"scenes/{seed}")
     shop = rng.getrandbits(32)
     images, labels, cover = [], [], []
     for outfit in outfits:
@@ -94,7 +141,7 @@ def draw_pool(name: str, families: int, seed: int, workers: int) -> Pool:
     seeds = [f"{name}/{seed}/{number}" for number in range(families)]
     if path.exists():
         stored = np.load(path)
-        outfits = [outfit for s in seeds for outfit in look_alikes(random.Random(s), FAMILY_SIZE)]
+        outfits = [outfit for s in seeds for outfit in family_outfits(s)]
         return Pool(outfits, stored["images"], stored["labels"], stored["cover"])
     with ProcessPoolExecutor(workers) as executor:
         parts = list(track(executor.map(draw_family, seeds, chunksize=2), f"drawing {name}", total=families))

@@ -145,11 +145,11 @@ def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, r
 
 def candidate_count(share: float, rng: random.Random) -> int:
     """The curriculum on the number of candidates."""
-    if share < 0.25:
+    if share < 0.2:
         return rng.randint(3, 5)
-    if share < 0.45:
+    if share < 0.35:
         return rng.randint(4, 8)
-    if share < 0.62:
+    if share < 0.5:
         return rng.randint(5, 14)
     return rng.choice((8, 14, 20, 20, 20, 26))
 
