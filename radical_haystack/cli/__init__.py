@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The command line. Each command calls one function of the package and prints what it returns."""
+
+import sys
+
+import typer
+
+from radical_haystack.cli import calibrate, cost, demo, search
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Rerank images with a listwise vision-language model that prunes its visual tokens (RaDiCal).",
+)
+app.command()(demo.demo)
+app.command()(search.index)
+app.command()(search.search)
+app.command()(calibrate.calibrate)
+app.command()(cost.cost)
+
+
+def main() -> None:
+    """Run the command line: a mistake of the user gives one line on stderr and exit code 2, never a traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except Exception as error:
+        usage = getattr(error, "format_message", None)  # what the command line itself refuses
+        if usage is None and not isinstance(error, OSError | ValueError):
+            raise
+        text = (usage() if usage else str(error)) or type(error).__name__
+        print("error:", " ".join(text.split()), file=sys.stderr)
+        sys.exit(2)
+    sys.exit(code or 0)

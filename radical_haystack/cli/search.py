@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that fill an index and search it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from radical_haystack.cli.shared import DEFAULT_MODEL, AsJson, KeepRatio, Model, Store, messages, print_json, work
+
+
+def index(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of images; its subfolders are searched too.")],
+    store: Store,
+    first_stage: Annotated[
+        str, typer.Option(help="A preset, or any sentence-transformers model for text and images.")
+    ] = "bundled",
+    batch_size: Annotated[int, typer.Option(min=1, help="Images per batch; a killed run loses one batch.")] = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Index a folder of images. Run again, it embeds only what is new or was changed."""
+    with work() as progress:
+        from radical_haystack.pipelines import index_folder
+
+        report = index_folder(
+            folder,
+            store,
+            first_stage=first_stage,
+            batch_size=batch_size,
+            progress=lambda *at: progress("Indexing", *at),
+        )
+    if as_json:
+        return print_json({**asdict(report), "store": str(store)})
+    for file, reason in report.unreadable.items():
+        messages.print(f"Skipped {file}: {reason}", style="yellow", markup=False, highlight=False)
+    print(
+        f"{report.indexed} images indexed, {report.unchanged} unchanged, {report.removed} removed, "
+        f"{len(report.unreadable)} unreadable; {report.total} in '{store}'."
+    )
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    store: Store,
+    top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
+    keep_ratio: KeepRatio = 0.2,
+    model: Model = DEFAULT_MODEL,
+    as_json: AsJson = False,
+) -> None:
+    """Search an index: retrieve, then rerank."""
+    with work() as progress:
+        from radical_haystack.pipelines import search_folder
+
+        progress("Loading the models", 0, 0)
+        documents = search_folder(store, query, model=model, top_k=top_k, keep_ratio=keep_ratio)
+    results = [
+        {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}
+        for document in documents
+    ]
+    if as_json:
+        return print_json({"query": query, "results": results})
+    table = Table("rank", "file", "score", "first stage", "tokens kept", title=query)
+    for result in results:
+        score = "unreadable" if result["score"] is None else f"{result['score']:.3f}"
+        tokens = f"{result['kept_tokens']} of {result['total_tokens']}"
+        table.add_row(str(result["rank"]), escape(result["file"]), score, str(result["first_stage_rank"]), tokens)
+    Console().print(table)

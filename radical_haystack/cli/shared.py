@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands share: options, output and progress."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+messages = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Store = Annotated[Path, typer.Option("--store", help="Folder of the index.")]
+KeepRatio = Annotated[float, typer.Option("--keep-ratio", help="Share of the visual tokens to keep, in (0, 1].")]
+Model = Annotated[str, typer.Option("--model", help="Hub name or folder of the reranking model.")]
+
+DEFAULT_MODEL = "catalog-vlm-tiny"
+
+
+def print_json(result: object) -> None:
+    """Print a result for machines."""
+    print(json.dumps(result, indent=2))
+
+
+@contextmanager
+def work() -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress on stderr; whatever libraries print meanwhile goes there too, so that stdout holds the result."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=messages,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def progress(step: str, done: int, total: int) -> None:
+        bar.start()
+        if step not in tasks:
+            tasks[step] = bar.add_task(step)
+        bar.update(tasks[step], completed=done, total=total or None)
+
+    with redirect_stdout(sys.stderr):
+        try:
+            yield progress
+        finally:
+            bar.stop()
