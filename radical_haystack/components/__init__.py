@@ -5,6 +5,8 @@
 
 from haystack.core.serialization import allow_deserialization_module
 
+from radical_haystack.components.composed_embedder import ComposedQueryEmbedder
+from radical_haystack.components.composed_query import ComposedQuery, ComposedQueryBuilder
 from radical_haystack.components.embedders import DocumentImageEmbedder
 from radical_haystack.components.image_loading import ImageReadError, load_image
 from radical_haystack.components.rankers import RadicalRanker
@@ -12,4 +14,12 @@ from radical_haystack.components.rankers import RadicalRanker
 # Whoever imports this package trusts it: pipelines in YAML may then name its components.
 allow_deserialization_module("radical_haystack.components")
 
-__all__ = ["DocumentImageEmbedder", "ImageReadError", "RadicalRanker", "load_image"]
+__all__ = [
+    "ComposedQuery",
+    "ComposedQueryBuilder",
+    "ComposedQueryEmbedder",
+    "DocumentImageEmbedder",
+    "ImageReadError",
+    "RadicalRanker",
+    "load_image",
+]
