@@ -5,7 +5,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -14,13 +14,14 @@ from PIL import Image
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
 from radical_haystack.pruning import Pruner, PruningSchedule, build_pruner
-from radical_haystack.pruning.pruners import PRUNERS
+from radical_haystack.pruning.pruners import CandidateImages, CandidateTokens, ImagePruner, InputPruner, pruner_type
 from radical_haystack.pruning.schedule import check_keep_ratio
 from radical_haystack.vlm.calibration import CALIBRATION_SETS, EntropyProbe, EntropyProfile, ProfileStore
 from radical_haystack.vlm.families import FAMILIES, ImageEncoding, family_of
-from radical_haystack.vlm.images import fit_for_encoder
+from radical_haystack.vlm.images import fit_for_encoder, smaller_grids
+from radical_haystack.vlm.notebook import ranking_html
 from radical_haystack.vlm.prompt import IDENTIFIERS, Prompt, PromptBuilder, PromptTemplate, parse_permutation
-from radical_haystack.vlm.pruned import prune
+from radical_haystack.vlm.pruned import prune, query_direction
 from radical_haystack.vlm.trace import PruningTrace
 from radical_haystack.vlm.vision_cache import VisionCache, image_key
 
@@ -47,13 +48,14 @@ class Ranking:
         comparable probabilities (generated permutations, and lists ranked in several windows).
     :param score_kind: Which of the two.
     :param kept_tokens: Visual tokens of each candidate that reached the end of the last pass it was in.
-    :param total_tokens: Visual tokens of each candidate before pruning.
+    :param total_tokens: Visual tokens of each candidate before pruning, and before a method that resizes images.
     :param traces: One trace per pass.
     :param timings: Seconds: `encode` (vision encoder), `rank` (prompts and decoder), `total`.
     :param fallback: Whether the model left out candidates, which then stand at the end in first-stage order.
     :param metadata: `scoring`, `windows` (number of passes), `pruner` (a name), `calibrating` (whether an unpruned pass
         was used to measure the model) and, for `generate`, `texts` (what the model wrote) and `missing` (how many
         candidates it left out).
+    :param images: The candidates' images, for pictures of the ranking.
     """
 
     order: tuple[int, ...]
@@ -65,6 +67,11 @@ class Ranking:
     timings: dict[str, float]
     fallback: bool
     metadata: dict[str, Any]
+    images: tuple[Image.Image, ...] = field(default=(), repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a table, best candidate first."""
+        return ranking_html(self)
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,7 @@ class ListwiseVLM:
         self._num_pruning_layers = num_pruning_layers
         self._layer_gap = layer_gap
         self._size = _pixel_range(processor.image_processor, max_pixels)
+        self._smaller_size = {**self._size, "shortest_edge": 1}
         self._cache = VisionCache(vision_cache_bytes)
         self._name = str(model.config.name_or_path or type(model).__name__)
         self._layers = len(self._family.layers(model))
@@ -208,25 +216,34 @@ class ListwiseVLM:
         spans = windows(len(images), window_size, window_step)
         started = time.perf_counter()
         with self._lock, torch.inference_mode():
-            encodings = self.encode(images)
+            method, measuring = self._method(pruner, keep_ratio)
+            resizes = isinstance(method, ImagePruner)
+            encodings = [] if resizes else self.encode(images, attention=_needs_attention(method))
+            total = self._token_counts(images) if resizes else tuple(len(encoding.tokens) for encoding in encodings)
             reference = None if reference_image is None else self.encode([reference_image])[0]
-            encoded = time.perf_counter()
+            encoding = time.perf_counter() - started
             order = list(range(len(images)))
-            kept = [len(encoding.tokens) for encoding in encodings]
+            kept = list(total)
             results, calibrating = [], False
             for start, end in spans:
                 members = order[start:end]
                 method, measuring = self._method(pruner, keep_ratio)
                 calibrating |= measuring
-                window = [encodings[member] for member in members]
+                if isinstance(method, ImagePruner):
+                    resizing = time.perf_counter()
+                    window = self._encode_smaller(query, [images[member] for member in members], method)
+                    encoding += time.perf_counter() - resizing
+                else:
+                    window = [encodings[member] for member in members]
                 result = self._pass(query, window, reference, method, scoring)
                 if measuring:
                     self._learn(result.trace)
+                result.trace.members = tuple(members)
                 for member, count in zip(members, result.trace.kept_per_candidate, strict=True):
                     kept[member] = count
                 order[start:end] = [members[position] for position in result.order]
                 results.append(result)
-        ended = time.perf_counter()
+        seconds = time.perf_counter() - started
         scores, kind = _scores(order, results)
         metadata: dict[str, Any] = {
             "scoring": scoring,
@@ -242,33 +259,102 @@ class ListwiseVLM:
             scores=scores,
             score_kind=kind,
             kept_tokens=tuple(kept),
-            total_tokens=tuple(len(encoding.tokens) for encoding in encodings),
+            total_tokens=total,
             traces=tuple(result.trace for result in results),
-            timings={"encode": encoded - started, "rank": ended - encoded, "total": ended - started},
+            timings={"encode": encoding, "rank": seconds - encoding, "total": seconds},
             fallback=missing > 0,
             metadata=metadata,
+            images=tuple(images),
         )
 
-    def encode(self, images: Sequence[Image.Image]) -> list[ImageEncoding]:
+    def encode(
+        self, images: Sequence[Image.Image], *, tokens: Sequence[float] | None = None, attention: bool = False
+    ) -> list[ImageEncoding]:
         """
         Encode images, reusing what is known of images seen before.
 
         :param images: Any size and mode.
+        :param tokens: How many visual tokens each image shall have, as closely as grids allow; see `smaller_grids`.
+            Default: as many as the model gives it.
+        :param attention: Whether the encodings shall hold the attention that tokens received in the encoder.
         """
-        processor = self.processor.image_processor
-        prepared = [fit_for_encoder(image, processor.patch_size * processor.merge_size) for image in images]
-        keys = [image_key(image, f"{self._name}\0{self._size}") for image in prepared]
-        found = {key: hit for key in keys if (hit := self._cache.get(key)) is not None}
-        missing = {key: image for key, image in zip(keys, prepared, strict=True) if key not in found}
+        prepared = [self._prepare(image) for image in images]
+        sizes = [self._size] * len(prepared)
+        if tokens is not None:
+            own = [self._grid(image) for image in prepared]
+            for place, grid in enumerate(smaller_grids(own, tokens)):
+                if grid != own[place]:
+                    prepared[place] = self._resize(prepared[place], grid)
+                    sizes[place] = self._smaller_size
+        keys = [image_key(image, f"{self._name}\0{size}") for image, size in zip(prepared, sizes, strict=True)]
+        found = {key: hit for key in keys if (hit := self._cached(key, attention)) is not None}
         with self._lock, torch.inference_mode():
-            for batch in _batches(list(missing.items()), self._size["longest_edge"]):
-                inputs = processor(images=[image for _, image in batch], size=self._size, return_tensors="pt")
-                pixels, grids = inputs["pixel_values"].to(self.device), inputs["image_grid_thw"].to(self.device)
-                encoded = self._family.encode(self.model, pixels, grids)
-                for (key, _), encoding in zip(batch, encoded, strict=True):
-                    found[key] = encoding
-                    self._cache.put(key, encoding)
+            for size in (self._size, self._smaller_size):
+                jobs = zip(keys, prepared, sizes, strict=True)
+                missing = {key: image for key, image, own in jobs if own == size and key not in found}
+                found |= self._encode_missing(missing, size, attention)
         return [found[key] for key in keys]
+
+    def _encode_missing(
+        self, missing: Mapping[str, Image.Image], size: dict[str, int], attention: bool
+    ) -> dict[str, ImageEncoding]:
+        """Run the vision encoder on prepared images, by key, and remember what comes out."""
+        processor, found = self.processor.image_processor, {}
+        for batch in _batches(list(missing.items()), size["longest_edge"]):
+            inputs = processor(images=[image for _, image in batch], size=size, return_tensors="pt")
+            pixels, grids = inputs["pixel_values"].to(self.device), inputs["image_grid_thw"].to(self.device)
+            encoded = self._family.encode(self.model, pixels, grids, attention=attention)
+            for (key, _), encoding in zip(batch, encoded, strict=True):
+                found[key] = encoding
+                self._cache.put(key, encoding)
+        return found
+
+    def _cached(self, key: str, attention: bool) -> ImageEncoding | None:
+        hit = self._cache.get(key)
+        return None if hit is not None and attention and hit.attention is None else hit
+
+    @property
+    def _factor(self) -> int:
+        """Pixels per visual token along one side."""
+        processor = self.processor.image_processor
+        return int(processor.patch_size * processor.merge_size)
+
+    def _prepare(self, image: Image.Image) -> Image.Image:
+        return fit_for_encoder(image, self._factor)
+
+    def _resize(self, image: Image.Image, grid: tuple[int, int]) -> Image.Image:
+        """Exactly as many pixels as a grid of visual tokens covers, so that the processor leaves them as they are."""
+        rows, columns = grid
+        return image.resize((columns * self._factor, rows * self._factor), Image.Resampling.BICUBIC)
+
+    def _grid(self, prepared: Image.Image) -> tuple[int, int]:
+        return self._family.token_grid(self.processor.image_processor, self._size, *prepared.size)
+
+    def _token_counts(self, images: Sequence[Image.Image]) -> tuple[int, ...]:
+        """Visual tokens of each image at its full size."""
+        return tuple(rows * columns for rows, columns in (self._grid(self._prepare(image)) for image in images))
+
+    def _encode_smaller(self, query: str, images: Sequence[Image.Image], method: ImagePruner) -> list[ImageEncoding]:
+        """Encode one window's candidates at the sizes that a method chooses."""
+
+        def full_size() -> CandidateTokens:
+            return self._candidate_tokens(query, self.encode(images))
+
+        targets = method.token_targets(CandidateImages(self._token_counts(images), full_size))
+        return self.encode(images, tokens=targets)
+
+    def _candidate_tokens(self, query: str, candidates: Sequence[ImageEncoding]) -> CandidateTokens:
+        """What `prune` would tell a method of these candidates, without a prompt."""
+        prompt = self._prompts.build(query, [len(candidate.tokens) for candidate in candidates])
+        words = prompt.input_ids[0, prompt.layout.query_positions].to(self.device)
+        query_tokens = self.model.get_input_embeddings()(words)
+        return CandidateTokens(
+            tokens=torch.cat([candidate.tokens for candidate in candidates]),
+            candidate_index=prompt.layout.candidate_index.to(self.device),
+            query_embedding=query_direction(query_tokens),
+            query_tokens=query_tokens,
+            sizes=prompt.layout.tokens_per_candidate,
+        )
 
     def schedule(self, keep_ratio: float | None = None) -> PruningSchedule | None:
         """
@@ -320,9 +406,11 @@ class ListwiseVLM:
         if pruner is None or isinstance(pruner, Pruner):
             return pruner, False
         schedule = self.schedule(keep_ratio)
-        if schedule is None and pruner in PRUNERS and pruner != "dense":
+        if schedule is None and pruner_type(pruner).needs_schedule:
             return EntropyProbe(self._layers), True
-        return build_pruner(pruner, schedule), False
+        if keep_ratio is None:
+            keep_ratio = DEFAULT_KEEP_RATIO if schedule is None else schedule.keep_ratio
+        return build_pruner(pruner, schedule, keep_ratio=keep_ratio, depth=self._layers), False
 
     def _learn(self, trace: PruningTrace) -> None:
         entropies = EntropyProbe.entropies(trace)
@@ -361,7 +449,14 @@ class ListwiseVLM:
             **self._family.vision_inputs(encodings, prompt.token_types.to(self.device)),
         }
         run = self._score if scoring == "logits" else self._write
-        with prune(self.model, pruner, prompt.layout) as trace:
+        attention = None
+        if _needs_attention(pruner):
+            received = [candidate.attention for candidate in candidates if candidate.attention is not None]
+            attention = torch.cat(received)
+        # What resizes images has done so by now.
+        inside = None if isinstance(pruner, ImagePruner) else pruner
+        with prune(self.model, inside, prompt.layout, encoder_attention=attention) as trace:
+            trace.patch_grids = torch.stack([candidate.grid for candidate in candidates])
             return run(inputs, prompt, trace)
 
     def _score(self, inputs: dict[str, Any], prompt: Prompt, trace: PruningTrace) -> _PassResult:
@@ -387,6 +482,10 @@ class ListwiseVLM:
         text = tokenizer.decode(output[0, prompt.layout.length :], skip_special_tokens=True)
         parsed = parse_permutation(text, prompt.layout.candidates)
         return _PassResult(parsed.order, None, trace, missing=parsed.missing, text=text)
+
+
+def _needs_attention(pruner: Pruner | None) -> bool:
+    return isinstance(pruner, InputPruner) and pruner.needs_encoder_attention
 
 
 def windows(count: int, size: int, step: int) -> list[tuple[int, int]]:

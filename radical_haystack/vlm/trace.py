@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pruned pass did: the tokens kept at each stage, the figures behind the choice, and how long it took."""
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -73,9 +74,14 @@ class PruningTrace:
     Results stay on the model's device until they are first read, so that a pass never waits for its own trace.
 
     :param candidate_index: The candidate each visual token belongs to, shape `(V,)`.
+    :param patch_grids: Patch grid `(t, h, w)` of each candidate as the model was given it, shape `(N, 3)`, on any device;
+        `None` if it is not known.
+    :param members: For a pass of a ranking: which of its candidates this prompt held, in prompt order.
     """
 
     candidate_index: Tensor = field(repr=False)
+    patch_grids: Tensor | None = field(default=None, repr=False)
+    members: tuple[int, ...] = field(default=(), repr=False)
     _raw: list[tuple[int, int, Tensor, Mapping[str, float | Tensor]]] = field(default_factory=list, repr=False)
     _spans: list[tuple[str, Stamp, Stamp]] = field(default_factory=list, repr=False)
     _stages: tuple[PruningStage, ...] | None = field(default=None, repr=False)
@@ -129,6 +135,18 @@ class PruningTrace:
         return tuple(torch.bincount(self.candidate_index).tolist())
 
     @property
+    def grids(self) -> tuple[tuple[int, int], ...]:
+        """
+        Rows and columns of each candidate's visual tokens, which are in row-major order.
+
+        :raises ValueError: If the patch grids are not known or do not fit the tokens.
+        """
+        if self.patch_grids is None:
+            raise ValueError("This trace does not know its images' token grids; ListwiseVLM.rank records them.")
+        sizes = self.total_per_candidate
+        return tuple(_token_grid(*grid, size) for grid, size in zip(self.patch_grids.tolist(), sizes, strict=True))
+
+    @property
     def kept(self) -> Tensor:
         """Indices of the candidate tokens that reached the end, ascending."""
         return self.stages[-1].kept if self.stages else torch.arange(self.candidate_index.numel())
@@ -150,3 +168,12 @@ class PruningTrace:
         total = self.candidate_index.numel()
         stages = "".join(f"; {stage}" for stage in self.stages)
         return f"PruningTrace({total} -> {self.kept.numel()} visual tokens{stages})"
+
+
+def _token_grid(frames: int, height: int, width: int, tokens: int) -> tuple[int, int]:
+    """Rows and columns of an image's tokens, each of which merges a square of patches."""
+    side = math.isqrt(frames * height * width // tokens)
+    rows, columns = frames * height // side, width // side
+    if rows * columns != tokens:
+        raise ValueError(f"{tokens} visual tokens do not fit a grid of {frames} x {height} x {width} patches.")
+    return rows, columns
