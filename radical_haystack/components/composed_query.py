@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from haystack import Document, component
+from PIL import Image
 
-from radical_haystack.components.image_loading import ImageSource, load_image
+from radical_haystack.components.image_loading import ImageReadError, ImageSource, load_document_images, load_image
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,8 @@ class ComposedQuery:
         :param reference_id: See the class.
         :raises ValueError: See the class.
         """
-        parts = [captions] if isinstance(captions, str) else captions
-        text = " and ".join(part.strip() for part in parts if part.strip())
-        return cls(text, reference_image, reference_id)
+        parts = [captions] if isinstance(captions, str) else captions or []  # nothing at all is as blank as ""
+        return cls(" and ".join(part.strip() for part in parts if part.strip()), reference_image, reference_id)
 
 
 @component
@@ -95,3 +95,60 @@ class ComposedQueryBuilder:
             query.reference_image, file_path_meta_field=self.file_path_meta_field, root_path=self.root_path or ""
         )
         return {"composed_query": ComposedQuery(query.text, image, query.reference_id), "text": query.text}
+
+
+@component
+class ReferenceFilter:
+    """
+    Takes a composed query's own reference out of the documents found for it, so that it costs the ranker no tokens.
+
+    The reference is often among what is searched, and as near to the query as nothing else; it is never what is asked
+    for. It is the document with the query's `reference_id`; where that id is unknown or not found, every document whose
+    picture is the same to the pixel. All others stay, in their order.
+    """
+
+    def __init__(
+        self, *, top_k: int | None = None, file_path_meta_field: str = "file_path", root_path: str | None = None
+    ) -> None:
+        """
+        Create the component.
+
+        :param top_k: How many documents to pass on at most; `None` for all. A retriever that finds one more than that
+            leaves this many with or without the reference.
+        :param file_path_meta_field: The metadata field that holds the path of an image or PDF.
+        :param root_path: The folder that relative paths start from and that no path may leave. `None`: no such limit.
+        :raises ValueError: If `top_k` is not greater than 0.
+        """
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"ReferenceFilter: top_k must be > 0, but got {top_k}.")
+        self.top_k = top_k
+        self.file_path_meta_field = file_path_meta_field
+        self.root_path = root_path
+
+    @component.output_types(documents=list[Document])
+    def run(self, documents: list[Document], composed_query: ComposedQuery) -> dict[str, list[Document]]:
+        """
+        Take out the reference.
+
+        :param documents: What a retriever found.
+        :param composed_query: The query.
+        :returns: `documents`: the others, at most `top_k`.
+        :raises ValueError: If the reference cannot be read; documents that cannot be read stay.
+        """
+        others = [document for document in documents if document.id != composed_query.reference_id]
+        if len(others) == len(documents):
+            others = self._without_copies(documents, composed_query.reference_image)
+        return {"documents": others[: self.top_k]}
+
+    def _without_copies(self, documents: list[Document], reference_image: ImageSource) -> list[Document]:
+        source = {"file_path_meta_field": self.file_path_meta_field, "root_path": self.root_path or ""}
+        reference = load_image(reference_image, **source)
+        images = load_document_images(documents, **source)
+        return [document for document, image in zip(documents, images, strict=True) if not _same(image, reference)]
+
+
+def _same(image: Image.Image | ImageReadError, reference: Image.Image) -> bool:
+    """Whether two RGB images have the same pixels."""
+    if isinstance(image, ImageReadError) or image.size != reference.size:
+        return False
+    return image.tobytes() == reference.tobytes()

@@ -18,6 +18,7 @@ from haystack.utils.misc import _deduplicate_documents
 from PIL import Image
 
 from radical_haystack.components.bundled import resolve_model
+from radical_haystack.components.composed_query import ComposedQuery
 from radical_haystack.components.image_loading import ImageReadError, ImageSource, load_document_images, load_image
 from radical_haystack.pruning import PRUNERS, PruningSchedule
 from radical_haystack.vlm import ListwiseVLM, PromptTemplate, Ranking
@@ -196,10 +197,12 @@ class RadicalRanker:
     @component.output_types(documents=list[Document])
     def run(
         self,
-        query: str,
+        query: str | None = None,
+        *,
         documents: list[Document],
         top_k: int | None = None,
         reference_image: ImageSource | None = None,
+        composed_query: ComposedQuery | None = None,
     ) -> dict[str, list[Document]]:
         """
         Rank documents by how well their images match the query.
@@ -207,21 +210,25 @@ class RadicalRanker:
         Duplicates are removed first: of documents with one id the best scored stays.
 
         :param query: What is asked for; with a reference image, what shall be different from it. If it is blank, the
-            documents without duplicates are returned as they are, in their order, and `top_k` is not applied.
+            documents without duplicates are returned as they are, in their order, and `top_k` is not applied. Left out
+            where there is a composed query.
         :param documents: The candidates, in the first stage's order.
         :param top_k: How many documents to return at most; overrides the component's.
         :param reference_image: The reference image of a composed query: a path (under `root_path`), a `ByteStream`, an
             `ImageContent`, a `Document` or a PIL image. Its tokens are never pruned.
+        :param composed_query: Text and reference image in one, as `ComposedQueryBuilder` makes it; takes the place of
+            `query` and `reference_image`.
         :returns: `documents`: at most `top_k` copies, best first.
-        :raises ValueError: If `top_k` is not greater than 0, the reference image cannot be read, or, with
-            `raise_on_failure`, the image of a document cannot be read.
+        :raises ValueError: If `top_k` is not greater than 0, there is no query or more than one, the reference image
+            cannot be read, or, with `raise_on_failure`, the image of a document cannot be read.
         """
         top_k = self.top_k if top_k is None else top_k
         _check_top_k(top_k)
+        query, reference_image = _one_query(query, reference_image, composed_query)
         if not documents:
             return {"documents": []}
         documents = _deduplicate_documents(documents)
-        if not isinstance(query, str) or not query.strip():
+        if not query.strip():
             logger.warning(
                 "Empty query provided to RadicalRanker. Returning the deduplicated input documents unranked."
             )
@@ -244,10 +251,12 @@ class RadicalRanker:
     @component.output_types(documents=list[Document])
     async def run_async(
         self,
-        query: str,
+        query: str | None = None,
+        *,
         documents: list[Document],
         top_k: int | None = None,
         reference_image: ImageSource | None = None,
+        composed_query: ComposedQuery | None = None,
     ) -> dict[str, list[Document]]:
         """
         Do what `run` does in a thread, so that the event loop goes on.
@@ -256,9 +265,17 @@ class RadicalRanker:
         :param documents: See `run`.
         :param top_k: See `run`.
         :param reference_image: See `run`.
+        :param composed_query: See `run`.
         :returns: See `run`.
         """
-        return await asyncio.to_thread(self.run, query, documents, top_k, reference_image)
+        return await asyncio.to_thread(
+            self.run,
+            query,
+            documents=documents,
+            top_k=top_k,
+            reference_image=reference_image,
+            composed_query=composed_query,
+        )
 
     def _report(self, errors: Sequence[ImageReadError], total: int) -> None:
         if errors and self.raise_on_failure:
@@ -310,6 +327,20 @@ def _with_figures(document: Document, place: int, *, score: float | None, **figu
 
 def _with_rank(document: Document, rank: int) -> Document:
     return replace(document, meta={**document.meta, "radical": {"rank": rank, **document.meta["radical"]}})
+
+
+def _one_query(
+    query: str | None, reference_image: ImageSource | None, composed_query: ComposedQuery | None
+) -> tuple[str, ImageSource | None]:
+    """The text and the reference image, whichever way they were given."""
+    if composed_query is None:
+        _check(isinstance(query, str), f"a query or a composed_query is needed, but got query={query!r}")
+        return str(query), reference_image
+    _check(
+        query is None and reference_image is None,
+        "composed_query takes the place of query and reference_image, but one of them was given as well",
+    )
+    return composed_query.text, composed_query.reference_image
 
 
 def _check_top_k(top_k: int) -> None:
