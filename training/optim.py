@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 
 def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
@@ -20,6 +20,17 @@ def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
         gram = x @ x.transpose(-1, -2)
         x = a * x + (b * gram + c * gram @ gram) @ x
     return x.transpose(-1, -2) if tall else x
+
+
+def orthogonalised_together(updates: Tensor) -> Tensor:
+    """`orthogonalise`, the stack's matrices shared out among the processes of a run."""
+    if not distributed.is_initialized():
+        return orthogonalise(updates)
+    mine = slice(distributed.get_rank(), None, distributed.get_world_size())
+    result = torch.zeros_like(updates)
+    result[mine] = orthogonalise(updates[mine])
+    distributed.all_reduce(result)
+    return result
 
 
 class Muon(torch.optim.Optimizer):
@@ -41,7 +52,7 @@ class Muon(torch.optim.Optimizer):
                     buffer = self.state[parameter].setdefault("momentum", torch.zeros_like(parameter))
                     buffer.lerp_(parameter.grad, 1 - group["momentum"])
                     updates.append(parameter.grad.lerp(buffer, group["momentum"]))
-                stacked = orthogonalise(torch.stack(updates)) * (0.2 * max(shape) ** 0.5)
+                stacked = orthogonalised_together(torch.stack(updates)) * (0.2 * max(shape) ** 0.5)
                 for parameter, update in zip(parameters, stacked, strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"])
                     parameter.add_(update, alpha=-group["lr"])

@@ -12,7 +12,7 @@ about (grounding; two layers on they must tell whose tokens these were: votes), 
 target's evidence tokens, so that the answer is read late. The vision encoder and the word embeddings stay as
 stage 1 left them; background tokens are dropped at random during most of the run, which is faster.
 
-Run: `python -m training.train_listwise --minutes 60`. Resumes from `training/runs/listwise.pt`.
+Run: `python -m training.train_listwise`. Resumes from `training/runs/listwise.pt`.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import hashlib
 import os
 import random
 import signal
+import socket
 import threading
 import time
 from dataclasses import astuple, dataclass
@@ -29,7 +30,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from rich.progress import track
-from torch import Tensor
+from torch import Tensor, distributed, multiprocessing
 from transformers import Qwen2Tokenizer, Qwen3VLForConditionalGeneration
 
 from radical_haystack.catalog import GarmentSpec, Modification, Outfit, Query, describe, modification
@@ -50,6 +51,10 @@ from training.vlm_model import (
 )
 
 CHECKPOINT = RUNS / "listwise.pt"
+PROCESSES = 2
+WATCHED = 24
+EVALUATE_EVERY = 300
+WARM_SHARE = 0.4
 BINDING_LAYER = 4
 GROUNDED_LAYER = 5
 VOTE_LAYER = 7
@@ -88,7 +93,7 @@ def stored_features(model, images: np.ndarray) -> list[Tensor]:
     path = RUNS / f"listwise-features-{hashlib.sha256(weights).hexdigest()[:12]}.pt"
     if not path.exists():
         torch.save(pool_features(model, images), path)
-    features = torch.load(path, weights_only=True)
+    features = torch.load(path, weights_only=True, mmap=True)
     assert len(features[0]) == len(images), "the stored features are of another pool: delete them"
     return features
 
@@ -145,11 +150,11 @@ def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, r
 
 def candidate_count(share: float, rng: random.Random) -> int:
     """The curriculum on the number of candidates."""
-    if share < 0.2:
+    if share < 0.16:
         return rng.randint(3, 5)
-    if share < 0.35:
+    if share < 0.29:
         return rng.randint(4, 8)
-    if share < 0.5:
+    if share < 0.44:
         return rng.randint(5, 14)
     return rng.choice((8, 14, 20, 20, 20, 26))
 
@@ -389,68 +394,102 @@ def starting_point(seed: int, pool: Pool, *, warm_start: bool):
     return tokenizer, model
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--families", type=int, default=420)
-    parser.add_argument("--warm-start", action="store_true", help="go on from the bundled checkpoint, not from stage 1")
-    parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--evaluate-every", type=float, default=6, help="minutes between held-out evaluations")
-    arguments = parser.parse_args()
-    RUNS.mkdir(exist_ok=True)
+class Run:
+    """Progress, checkpoint and optimizers of one process of the run."""
+
+    def __init__(self, arguments: argparse.Namespace, model) -> None:
+        self.steps = arguments.steps
+        self.model = model
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizers = build_optimizers(model, arguments.lr, adam_lr=1e-3)
+        self.step = 0
+        if CHECKPOINT.exists():
+            state = torch.load(CHECKPOINT, weights_only=True)
+            model.load_state_dict(state["model"])
+            for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(saved)
+            self.step = state["step"]
+        elif arguments.warm_start:
+            self.step = round(WARM_SHARE * self.steps)
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, in [0, 1]."""
+        return self.step / self.steps
+
+    def save(self) -> None:
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "step": self.step,
+        }
+        torch.save(state, CHECKPOINT.with_suffix(".part"))
+        os.replace(CHECKPOINT.with_suffix(".part"), CHECKPOINT)
+
+    def update(self) -> None:
+        """One step of all optimizers on the gradients averaged over the processes."""
+        average_gradients([parameter.grad for parameter in self.parameters if parameter.grad is not None])
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * learning_rate(self.share, self.step)
+            optimizer.step()
+            optimizer.zero_grad()
+        self.step += 1
+
+
+def average_gradients(gradients: list[Tensor]) -> None:
+    """Replace every process's gradients by their mean."""
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    distributed.all_reduce(flat)
+    flat /= distributed.get_world_size()
+    for gradient, mean in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
+def agreed(stop: bool) -> bool:
+    """The first process's decision, for all."""
+    decision = torch.tensor([stop])
+    distributed.broadcast(decision, 0)
+    return bool(decision)
+
+
+def train(process: int, arguments: argparse.Namespace, port: int) -> None:
+    """
+    One process of the run. Each works on its own candidate sets with one thread; gradients are averaged.
+
+    The decoder's tensors are small: two threads in one process would spend half of their time waiting for each other.
+    """
+    distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=process, world_size=PROCESSES)
+    torch.set_num_threads(1)
+    first = process == 0
     pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
     tokenizer, model = starting_point(arguments.seed, pool, warm_start=arguments.warm_start)
     model.model.visual.requires_grad_(False)
     layout = Layout(tokenizer)
     features = stored_features(model, pool.images)
-    benchmark = load_benchmark(model, 48)
+    benchmark = load_benchmark(model, WATCHED) if first else []
     decoder = PackedDecoder(model)
     vocabulary = Vocabulary(layout)
     embedding = model.model.language_model.embed_tokens.weight
     learned_rows = trainable_rows(layout, embedding.shape[0])
-    optimizers = build_optimizers(model, arguments.lr, adam_lr=1e-3)
-    spent, step = 0.0, 0
-    if CHECKPOINT.exists():
-        state = torch.load(CHECKPOINT, weights_only=True)
-        model.load_state_dict(state["model"])
-        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        spent, step = state["spent"], state["step"]
-    rng = random.Random(f"listwise/{arguments.seed}/{step}")
-    generator = torch.Generator().manual_seed(arguments.seed + step)
-    budget = arguments.minutes * 60
-    began = last_report = last_save = last_evaluation = time.monotonic()
-    paused = 0.0
-
-    def used() -> float:
-        return spent + time.monotonic() - began - paused
-
-    def save() -> None:
-        state = {
-            "model": model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
-            "spent": used(),
-            "step": step,
-        }
-        torch.save(state, CHECKPOINT.with_suffix(".part"))
-        os.replace(CHECKPOINT.with_suffix(".part"), CHECKPOINT)
-
-    shown: dict[str, list[float]] = {}
+    run = Run(arguments, model)
+    common = random.Random(f"listwise/{arguments.seed}/{run.step}")
+    own = random.Random(f"listwise/{arguments.seed}/{run.step}/{process}")
+    generator = torch.Generator().manual_seed(own.getrandbits(32))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    while (share := used() / budget) < 1 and not stop.is_set():
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * learning_rate(share, step)
-        candidates = candidate_count(share, rng)
-        tokens = TOKENS_PER_IMAGE if share > 0.75 or rng.random() < 0.15 else rng.choice((36, 40, 48))
+    last_report = last_save = time.monotonic()
+    shown: dict[str, list[float]] = {}
+    while (share := run.share) < 1 and not agreed(stop.is_set()):
+        candidates = candidate_count(share, common)
+        tokens = TOKENS_PER_IMAGE if share > 0.85 or common.random() < 0.15 else common.choice((36, 40, 48))
         batch = Batch(
             pool,
             features,
             layout,
             vocabulary,
-            rng,
+            own,
             generator,
             sets=max(1, round(20 / candidates)),
             candidates=candidates,
@@ -458,36 +497,61 @@ def main() -> None:
             queries=(min(12, candidates), 2 + candidates // 5),
         )
         losses = step_losses(model, decoder, batch, layout)
-        total = sum(weight * losses[name] for name, weight in loss_weights(share).items())
-        total.backward()
+        sum(weight * losses[name] for name, weight in loss_weights(share).items()).backward()
         embedding.grad *= learned_rows
-        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-        step += 1
+        run.update()
+        if not first:
+            continue
         for name, value in losses.items():
             shown.setdefault(name, []).append(value.item())
         now = time.monotonic()
         if now - last_report > 20:
             last_report = now
             means = " ".join(f"{name} {np.mean(values):.3f}" for name, values in shown.items())
-            print(f"{share:5.1%} step {step} N {candidates} {means}", flush=True)
+            print(f"{share:5.1%} step {run.step} N {candidates} {means}", flush=True)
             shown = {}
         if now - last_save > 180:
             last_save = now
-            save()
-        if now - last_evaluation > arguments.evaluate_every * 60:
+            run.save()
+        if run.step % EVALUATE_EVERY == 0:
             print(f"held-out, N = 20: {evaluate(model, layout, benchmark)}", flush=True)
-            last_evaluation = time.monotonic()
-            paused += last_evaluation - now
-    save()
-    if stop.is_set():
-        print(f"stopped at step {step}, saved {CHECKPOINT.name}")
+    if not first:
+        return
+    run.save()
+    if run.share < 1:
+        print(f"stopped at step {run.step}, saved {CHECKPOINT.name}")
         return
     print(f"held-out, N = 20: {evaluate(model, layout, benchmark)}")
     save_folder(model, build_processor(tokenizer), MODEL_FOLDER)
-    print(f"done: {step} steps, saved {MODEL_FOLDER.name}")
+    print(f"done: {run.step} steps, saved {MODEL_FOLDER.name}")
+
+
+def prepare(arguments: argparse.Namespace) -> None:
+    """Draw and encode what is not on disk yet, with all cores, before the processes start."""
+    RUNS.mkdir(exist_ok=True)
+    pool = draw_pool("listwise", arguments.families, arguments.seed, workers=2)
+    _, model = starting_point(arguments.seed, pool, warm_start=arguments.warm_start)
+    stored_features(model, pool.images)
+    load_benchmark(model, WATCHED)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
+    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--families", type=int, default=420)
+    parser.add_argument(
+        "--warm-start", action="store_true", help=f"enter at {WARM_SHARE:.0%} of a run with the bundled checkpoint"
+    )
+    parser.add_argument("--lr", type=float, default=1.5e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    prepare(arguments)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    context = multiprocessing.spawn(train, (arguments, port), nprocs=PROCESSES, join=False)
+    signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in context.processes])
+    while not context.join():
+        pass
 
 
 if __name__ == "__main__":
