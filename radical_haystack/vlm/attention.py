@@ -35,6 +35,27 @@ def row_attention(queries: Tensor, keys: Tensor, rows: Tensor, columns: Tensor, 
     return torch.cat([_mean_weights(part, transposed, mask, columns) for part, mask in parts])
 
 
+def received_attention(queries: Tensor, keys: Tensor, scaling: float) -> Tensor:
+    """
+    How much attention each token receives from all tokens of a bidirectional layer, averaged over rows and heads.
+
+    Memory is bounded as in `row_attention`.
+
+    :param queries: Shape `(heads, S, head_dim)`, rotated.
+    :param keys: Shape `(heads, S, head_dim)`, rotated.
+    :param scaling: Factor on the product of queries and keys.
+    :returns: float32, shape `(S,)`; sums to 1.
+    """
+    heads, length, _ = queries.shape
+    transposed = keys.float().transpose(1, 2)
+    size = max(1, _MAX_WEIGHTS // (heads * length))
+    sums = [
+        torch.matmul(part.float() * scaling, transposed).softmax(-1).sum(dim=(0, 1))
+        for part in queries.split(size, dim=1)
+    ]
+    return torch.stack(sums).sum(dim=0) / (heads * length)
+
+
 def _mean_weights(queries: Tensor, keys: Tensor, hidden: Tensor, columns: Tensor) -> Tensor:
     """Softmax of one part of the rows; `queries` `(kv_heads, group, r, head_dim)`, `keys` `(kv_heads, head_dim, S)`."""
     logits = torch.matmul(queries.flatten(1, 2), keys).unflatten(1, queries.shape[1:3])

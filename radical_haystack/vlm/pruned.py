@@ -16,7 +16,17 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers.cache_utils import DynamicLayer
 
-from radical_haystack.pruning.pruners.base import AttentionRows, CandidateTokens, LayerObservation, Pruner
+from radical_haystack.pruning.pruners.base import (
+    BEFORE_DECODER,
+    AttentionRows,
+    CandidateTokens,
+    ImagePruner,
+    InputPruner,
+    LayerObservation,
+    Pruner,
+    Reduction,
+    true_positions,
+)
 from radical_haystack.vlm.attention import row_attention
 from radical_haystack.vlm.families import ModelFamily, family_of
 from radical_haystack.vlm.prompt import PromptLayout
@@ -34,15 +44,21 @@ _pruned_models_lock = threading.Lock()
 
 @contextmanager
 def prune(
-    model: nn.Module, pruner: Pruner | None, layout: PromptLayout, *, query_embedding: Tensor | None = None
+    model: nn.Module,
+    pruner: Pruner | None,
+    layout: PromptLayout,
+    *,
+    query_embedding: Tensor | None = None,
+    encoder_attention: Tensor | None = None,
 ) -> Iterator[PruningTrace]:
     """
     Prune candidate tokens in every forward pass over one prompt, and in `generate`, while the context is open.
 
     Selection uses the attention of a pruning layer; it takes effect at that layer's output, and that layer's cache is
-    compacted too [choice]. Kept tokens keep their order and their position ids, and generation continues from the
-    prompt's largest position. The model is left as it was when the context closes, whatever happened inside. With no
-    pruner, or one without layers, nothing is touched at all.
+    compacted too [choice]. A method that acts before the decoder shortens the decoder's input instead, with the visual
+    features that are added later. Kept tokens keep their order and their position ids, and generation continues from
+    the prompt's largest position. The model is left as it was when the context closes, whatever happened inside. With
+    no pruner, or one that keeps everything by design, nothing is touched at all.
 
     Batch size 1 only, and one token per decoding step (no beam search, no assisted generation). A prompt may be passed
     more than once; the trace is of the last time. Decoding on a pruned cache must happen inside the context.
@@ -52,22 +68,28 @@ def prune(
     :param layout: Where the prompt's parts lie.
     :param query_embedding: The query in the space of the visual tokens, shape `(d,)`. Default: the L2-normalised mean
         of the input embeddings of the query's content tokens [choice].
+    :param encoder_attention: Attention that each candidate token received in the vision encoder, shape `(V,)`, for
+        methods that look at it; see `ImageEncoding.attention`.
     :returns: The trace, filled during the pass.
-    :raises ValueError: If the model's family is not supported, a pruning layer does not exist, or (in the pass) the
-        prompt does not fit the layout.
+    :raises ValueError: If the model's family is not supported, a pruning layer does not exist, the method resizes
+        images or misses the encoder's attention, or (in the pass) the prompt does not fit the layout.
     :raises RuntimeError: If the model is already being pruned, by another thread or an outer context.
     """
     trace = PruningTrace(layout.candidate_index)
-    if pruner is None or not pruner.layers:
+    if isinstance(pruner, ImagePruner):
+        raise ValueError(f"{type(pruner).__name__} resizes images, which prune() does not see; use ListwiseVLM.rank.")
+    if pruner is None or not (pruner.layers or isinstance(pruner, InputPruner)):
         yield trace
         return
+    if isinstance(pruner, InputPruner) and pruner.needs_encoder_attention and encoder_attention is None:
+        raise ValueError(f"{type(pruner).__name__} needs the attention of the vision encoder (encoder_attention).")
     family = family_of(model)
     count = len(family.layers(model))
     outside = [layer for layer in pruner.layers if not 0 <= layer < count]
     if outside:
         raise ValueError(f"Pruning layers {outside} do not exist: the model has layers 0 to {count - 1}.")
     with _exclusive(model):
-        session = _Session(model, family, pruner, layout, query_embedding, trace)
+        session = _Session(model, family, pruner, layout, query_embedding, encoder_attention, trace)
         try:
             session.attach()
             yield trace
@@ -102,6 +124,8 @@ class _Pass:
     deepstack: tuple[Tensor, ...]
     last_position: Tensor
     """Largest position id of the prompt, a scalar."""
+    given: Tensor
+    """Original positions of the tokens that entered the decoder, ascending."""
     sequence: Tensor
     """Original positions of the tokens still in the sequence, ascending, `(S',)`."""
     active: Tensor
@@ -109,6 +133,8 @@ class _Pass:
     started: Stamp
     rotary: tuple[Tensor, Tensor] | None = None
     """Cosines and sines the present layer uses, each `(S', head_dim)`."""
+    hidden: Tensor | None = None
+    """What the present layer was given, `(1, S', d)`, if it is a pruning layer."""
     queries: Tensor | None = None
     """Queries of the present layer's text rows before rotation, `(rows, heads, head_dim)`."""
     kept: Tensor | None = None
@@ -133,6 +159,7 @@ class _Session:
         pruner: Pruner,
         layout: PromptLayout,
         query_embedding: Tensor | None,
+        encoder_attention: Tensor | None,
         trace: PruningTrace,
     ) -> None:
         self._decoder = family.decoder(model)
@@ -141,6 +168,7 @@ class _Session:
         self._pruner = pruner
         self._layout = layout
         self._query_embedding = query_embedding
+        self._encoder_attention = encoder_attention
         self._trace = trace
         self._handles: list[RemovableHandle] = []
         self._pass: _Pass | None = None
@@ -155,6 +183,7 @@ class _Session:
             add(layer.register_forward_pre_hook(self._enter_layer, with_kwargs=True))
             add(layer.register_forward_hook(partial(self._leave_layer, index), with_kwargs=True))
             if index in pruning:
+                add(layer.register_forward_pre_hook(self._see_hidden, with_kwargs=True))
                 attention = self._family.attention(layer)
                 add(self._family.query_source(attention).register_forward_hook(self._see_queries))
                 add(self._family.key_source(attention).register_forward_hook(partial(self._select, index, attention)))
@@ -173,34 +202,84 @@ class _Session:
         cache = _cache_of(kwargs)
         if cache is not None and cache.get_seq_length() > 0:
             return args, self._continue(embeds, kwargs)
-        return args, self._start(embeds.detach(), dict(kwargs))
+        self._check(embeds, kwargs.get("attention_mask"))
+        kwargs = dict(kwargs)
+        state = self._pass = self._start(embeds.detach(), kwargs)
+        if isinstance(self._pruner, InputPruner):
+            kwargs = self._shorten(state, self._reduce(state, self._pruner), kwargs)
+        self._trace.add_span("prior", state.started, stamp(embeds.device))
+        return args, kwargs
 
     @torch.no_grad()
-    def _start(self, embeds: Tensor, kwargs: Kwargs) -> Kwargs:
-        """A new prompt begins."""
-        self._check(embeds, kwargs.get("attention_mask"))
+    def _start(self, embeds: Tensor, kwargs: Kwargs) -> _Pass:
+        """A new prompt begins; the visual features of later layers are taken out of `kwargs`."""
         self._trace.clear()
         started = stamp(embeds.device)
         device, length = embeds.device, embeds.shape[1]
         columns = self._layout.candidate_positions.to(device)
+        query_tokens = embeds[0, self._layout.query_positions.to(device)]
+        attention = self._encoder_attention
         candidates = CandidateTokens(
             tokens=embeds[0, columns],
             candidate_index=self._layout.candidate_index.to(device),
-            query_embedding=self._query(embeds),
+            query_embedding=self._query(query_tokens),
+            query_tokens=query_tokens,
+            sizes=self._layout.tokens_per_candidate,
+            encoder_attention=None if attention is None else attention.to(device),
         )
-        self._pass = _Pass(
+        return _Pass(
             candidates=candidates,
             prior=self._pruner.prior(candidates),
             columns=columns,
             text=self._layout.text_positions.to(device),
             deepstack=self._family.take_deepstack(kwargs),
             last_position=_largest_position(kwargs.get("position_ids"), length).to(device),
+            given=torch.arange(length, device=device),
             sequence=torch.arange(length, device=device),
             active=torch.arange(columns.numel(), device=device),
             started=started,
         )
-        self._trace.add_span("prior", started, stamp(device))
-        return kwargs
+
+    @torch.no_grad()
+    def _reduce(self, state: _Pass, pruner: InputPruner) -> Reduction:
+        """What enters the decoder."""
+        reduction = pruner.reduce(state.candidates)
+        self._trace.add_stage(BEFORE_DECODER, state.active.numel(), reduction.kept, {})
+        return reduction
+
+    def _shorten(self, state: _Pass, reduction: Reduction, kwargs: Kwargs) -> Kwargs:
+        """Let the decoder begin with the kept tokens only."""
+        left = reduction.kept.numel()
+        dropped = state.active.numel() - left
+        if not dropped:
+            return kwargs
+        stays = torch.ones_like(state.sequence, dtype=torch.bool)
+        stays[state.columns] = False
+        stays[state.columns[reduction.kept]] = True
+        state.given = state.sequence = true_positions(stays, stays.numel() - dropped)
+        state.active = reduction.kept
+        merged = partial(self._merge, state, reduction)
+        state.deepstack = tuple(merged(features, self._visual_rows(state.columns)) for features in state.deepstack)
+        embeds = merged(kwargs["inputs_embeds"][0], state.columns)
+        mask = kwargs.get("attention_mask")
+        return {
+            **kwargs,
+            "inputs_embeds": _cut(embeds, 0, state.given)[None],
+            "position_ids": _cut(_rotary_positions(kwargs.get("position_ids"), embeds), -1, state.given),
+            "attention_mask": None if mask is None else _cut_mask(mask, state.given),
+        }
+
+    @staticmethod
+    def _merge(state: _Pass, reduction: Reduction, rows: Tensor, where: Tensor) -> Tensor:
+        """A copy of `rows` in which those of kept tokens are what a reduction makes of all candidates' rows."""
+        where = where.to(rows.device)
+        return rows.index_copy(0, where[reduction.kept.to(rows.device)], reduction.apply(rows[where]))
+
+    def _visual_rows(self, positions: Tensor) -> Tensor:
+        """Where visual tokens are among all visual tokens of the prompt, candidates' and reference's."""
+        reference = self._layout.reference_positions.to(positions.device)
+        visual = torch.cat([self._layout.candidate_positions.to(positions.device), reference]).sort().values
+        return torch.searchsorted(visual, positions)
 
     def _check(self, embeds: Tensor, mask: Tensor | None) -> None:
         if embeds.shape[1] != self._layout.length:
@@ -211,11 +290,8 @@ class _Session:
         if mask is not None and mask.ndim == 2 and not bool(mask.all()):
             raise ValueError("Pruning works on a prompt without padding.")
 
-    def _query(self, embeds: Tensor) -> Tensor:
-        if self._query_embedding is not None:
-            return self._query_embedding.to(embeds)
-        rows = embeds[0, self._layout.query_positions.to(embeds.device)].float()
-        return nn.functional.normalize(rows.sum(0), dim=0)
+    def _query(self, tokens: Tensor) -> Tensor:
+        return query_direction(tokens) if self._query_embedding is None else self._query_embedding.to(tokens)
 
     def _continue(self, embeds: Tensor, kwargs: Kwargs) -> Kwargs:
         """One more token behind the pruned prompt, at the position after the prompt's largest."""
@@ -244,14 +320,21 @@ class _Session:
     def _shared_arguments(self, state: _Pass, kwargs: Kwargs) -> Kwargs:
         names = ("position_embeddings", "position_ids", "attention_mask")
         shared = {name: kwargs[name] for name in names if kwargs.get(name) is not None}
-        if state.sequence.numel() < self._layout.length:
+        if state.sequence.numel() < state.given.numel():
+            left = torch.searchsorted(state.given, state.sequence)
             cos, sin = shared["position_embeddings"]
-            shared["position_embeddings"] = (_cut(cos, 1, state.sequence), _cut(sin, 1, state.sequence))
+            shared["position_embeddings"] = (_cut(cos, 1, left), _cut(sin, 1, left))
             if "position_ids" in shared:
-                shared["position_ids"] = _cut(shared["position_ids"], -1, state.sequence)
+                shared["position_ids"] = _cut(shared["position_ids"], -1, left)
             if "attention_mask" in shared:
-                shared["attention_mask"] = _cut_mask(shared["attention_mask"], state.sequence)
+                shared["attention_mask"] = _cut_mask(shared["attention_mask"], left)
         return shared
+
+    def _see_hidden(self, module: nn.Module, args: Args, kwargs: Kwargs) -> None:
+        """Remember what a pruning layer is given, until it has selected."""
+        state = self._running()
+        if not state.decoded:
+            state.hidden = args[0] if args else kwargs["hidden_states"]
 
     def _see_queries(self, module: nn.Module, args: Args, output: Tensor) -> None:
         """Keep the text rows' queries until the keys are there; not all rows, which would keep a large tensor alive."""
@@ -281,6 +364,7 @@ class _Session:
             prior=state.prior,
             attention=view.weights,
             keys=view.active_keys,
+            hidden=view.active_hidden,
         )
         chosen = self._pruner.select(observation)
         before = state.active.numel()
@@ -288,11 +372,11 @@ class _Session:
             stays = torch.ones_like(state.sequence, dtype=torch.bool)
             stays[view.columns] = False
             stays[view.columns[chosen]] = True
-            state.kept = _true_positions(stays, stays.numel() - before + chosen.numel())
+            state.kept = true_positions(stays, stays.numel() - before + chosen.numel())
             state.active = state.active[chosen]
         self._trace.add_stage(index, before, state.active, observation.record)
         self._trace.add_span("select", start, stamp(output.device))
-        state.queries = None
+        state.queries = state.hidden = None
 
     def _leave_layer(self, index: int, module: nn.Module, args: Args, kwargs: Kwargs, output: Any) -> Any:
         """Drop what was not chosen, then add the layer's DeepStack features to what is left."""
@@ -312,9 +396,8 @@ class _Session:
     def _add_features(self, hidden: Tensor, state: _Pass, features: Tensor) -> Tensor:
         """DeepStack, as the decoder does it, on the visual tokens that are left."""
         reference = self._layout.reference_positions.to(state.columns.device)
-        visual = torch.cat([state.columns, reference]).sort().values
-        left = torch.cat([state.columns[state.active], reference]).sort().values
-        here, rows = state.now(left).to(hidden.device), torch.searchsorted(visual, left).to(features.device)
+        left = torch.cat([state.columns[state.active], reference])
+        here, rows = state.now(left).to(hidden.device), self._visual_rows(left).to(features.device)
         hidden = hidden.clone()
         hidden[:, here] = hidden[:, here] + features[rows].to(hidden)
         return hidden
@@ -342,11 +425,13 @@ class _AttentionView:
         self, *, family: ModelFamily, attention: nn.Module, state: _Pass, keys: Tensor, rows: Tensor, columns: Tensor
     ) -> None:
         assert state.queries is not None
+        assert state.hidden is not None
         assert state.rotary is not None
         self._family = family
         self._scaling = family.scaling(attention)
         self._rotary = (state.rotary[0].to(keys.device), state.rotary[1].to(keys.device))
         self._queries = state.queries
+        self._hidden = state.hidden[0]
         self._keys = keys
         self._rotated_keys: Tensor | None = None
         self._rows = rows.to(keys.device)
@@ -366,23 +451,45 @@ class _AttentionView:
         keys = self._all_keys()
         return keys[:, self.columns.to(keys.device)].to(self.columns.device)
 
+    def active_hidden(self) -> Tensor:
+        """See `LayerObservation.hidden`."""
+        return self._hidden[self.columns.to(self._hidden.device)].to(self.columns.device)
+
     def _all_keys(self) -> Tensor:
         if self._rotated_keys is None:
             self._rotated_keys = self._family.rotate(self._keys, self._rotary)
         return self._rotated_keys
 
 
-def _true_positions(mask: Tensor, count: int) -> Tensor:
-    """Ascending positions of the `count` true values; unlike `nonzero` it need not wait to learn how many there are."""
-    return torch.sort(mask.byte(), descending=True, stable=True).indices[:count]
+def query_direction(tokens: Tensor) -> Tensor:
+    """
+    The query in the space of the visual tokens: the L2-normalised mean of its tokens' input embeddings [choice].
+
+    :param tokens: Input embeddings of the query's content tokens, shape `(Q, d)`.
+    :returns: Shape `(d,)`, float32.
+    """
+    return nn.functional.normalize(tokens.float().sum(0), dim=0)
 
 
 def _largest_position(position_ids: Tensor | None, length: int) -> Tensor:
+    return torch.tensor(length - 1) if position_ids is None else _rotary_rows(position_ids).max()
+
+
+def _rotary_rows(position_ids: Tensor) -> Tensor:
+    """Four rows are the plain text positions and then those of M-RoPE; only the latter rotate queries and keys."""
+    return position_ids[1:] if position_ids.ndim == 3 and len(position_ids) == 4 else position_ids
+
+
+def _rotary_positions(position_ids: Tensor | None, rows: Tensor) -> Tensor:
+    """
+    The positions of M-RoPE alone, `(3, 1, S)`, whatever the decoder was given.
+
+    Plain positions with gaps would read as several sequences packed into one.
+    """
     if position_ids is None:
-        return torch.tensor(length - 1)
-    # Four rows are the plain text positions and then those of M-RoPE; only the latter rotate queries and keys.
-    rotary = position_ids[1:] if position_ids.ndim == 3 and len(position_ids) == 4 else position_ids
-    return rotary.max()
+        position_ids = torch.arange(len(rows), device=rows.device)[None]
+    rotary = _rotary_rows(position_ids)
+    return rotary if rotary.ndim == 3 else rotary.expand(3, *rotary.shape)
 
 
 def _cut(tensor: Tensor, dim: int, positions: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from radical_haystack.pruning.pruners.base import BEFORE_DECODER
+
 Stamp = float | torch.cuda.Event
 
 
@@ -38,7 +40,7 @@ class PruningStage:
     """
     What happened at one pruning layer.
 
-    :param layer: The decoder layer, 0-based.
+    :param layer: The decoder layer, 0-based, or `BEFORE_DECODER` (-1) for the decoder's input.
     :param before: Number of candidate tokens that reached it.
     :param kept: Indices of the tokens that stayed, into all candidate tokens, ascending, int64 on the CPU.
     :param kept_per_candidate: How many of them belong to each candidate.
@@ -63,7 +65,8 @@ class PruningStage:
 
     def __str__(self) -> str:
         figures = "".join(f", {name} {value:.3f}" for name, value in self.figures.items())
-        return f"layer {self.layer}: {self.before} -> {self.kept.numel()}{figures}"
+        where = "input" if self.layer == BEFORE_DECODER else f"layer {self.layer}"
+        return f"{where}: {self.before} -> {self.kept.numel()}{figures}"
 
 
 @dataclass
@@ -74,8 +77,8 @@ class PruningTrace:
     Results stay on the model's device until they are first read, so that a pass never waits for its own trace.
 
     :param candidate_index: The candidate each visual token belongs to, shape `(V,)`.
-    :param patch_grids: Patch grid `(t, h, w)` of each candidate as the model was given it, shape `(N, 3)`, on any device;
-        `None` if it is not known.
+    :param patch_grids: Patch grid `(t, h, w)` of each candidate as the model was given it, shape `(N, 3)`, on any
+        device; `None` if it is not known.
     :param members: For a pass of a ranking: which of its candidates this prompt held, in prompt order.
     """
 
@@ -96,7 +99,7 @@ class PruningTrace:
         """
         Record one pruning layer.
 
-        :param layer: The decoder layer, 0-based.
+        :param layer: See `PruningStage`.
         :param before: Number of candidate tokens that reached it.
         :param kept: Indices of the tokens that stay, on any device.
         :param figures: The pruner's record; values may still be tensors.

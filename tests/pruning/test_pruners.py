@@ -4,6 +4,7 @@
 """The pruners on observations as a decoder would give them."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -39,7 +40,10 @@ def prompt(seed, sizes, d=8):
     common = 2 * torch.randn(d, generator=generator)
     tokens = common + torch.randn(sum(sizes), d, generator=generator)
     index = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    return CandidateTokens(tokens, index, common + torch.randn(d, generator=generator))
+    words = common + torch.randn(3, d, generator=generator)
+    return CandidateTokens(
+        tokens, index, words.mean(0), words, tuple(sizes), torch.rand(sum(sizes), generator=generator)
+    )
 
 
 def decoder_pass(pruner, candidates, attention_seed=0):
@@ -55,7 +59,8 @@ def decoder_pass(pruner, candidates, attention_seed=0):
             candidates,
             prior,
             attention=lambda rows, attention=attention: attention if rows == "text" else attention[-1:],
-            keys=lambda attention=attention: torch.zeros(1, attention.shape[1], 4),
+            keys=lambda generator=generator, active=active: torch.randn(2, len(active), 4, generator=generator),
+            hidden=lambda active=active: candidates.tokens[active],
         )
         active = active[pruner.select(observation)]
         stages.append((observation, active))
@@ -81,7 +86,7 @@ def test_kept_tokens_are_exactly_what_the_formula_says(seed, sizes, percent, k, 
 @given(seeds, sizes, st.sampled_from(sorted(PRUNERS)))
 def test_kept_tokens_ascend_and_were_active(seed, sizes, name):
     active = set(range(sum(sizes)))
-    for _, kept in decoder_pass(build_pruner(name, SCHEDULE), prompt(seed, sizes)):
+    for _, kept in decoder_pass(build_pruner(name, SCHEDULE, depth=6), prompt(seed, sizes)):
         assert kept.tolist() == sorted(set(kept.tolist()))
         assert set(kept.tolist()) <= active
         active = set(kept.tolist())
@@ -89,7 +94,7 @@ def test_kept_tokens_ascend_and_were_active(seed, sizes, name):
 
 @given(seeds, sizes, st.sampled_from(sorted(PRUNERS)))
 def test_a_pruner_remembers_no_prompt(seed, sizes, name):
-    pruner = build_pruner(name, SCHEDULE)
+    pruner = build_pruner(name, SCHEDULE, depth=6)
     first = [kept.tolist() for _, kept in decoder_pass(pruner, prompt(seed, sizes))]
     decoder_pass(pruner, prompt(seed + 1, [3, 9]))
     assert [kept.tolist() for _, kept in decoder_pass(pruner, prompt(seed, sizes))] == first
@@ -136,7 +141,7 @@ def test_candidate_order_does_not_change_what_dti_keeps():
     order = [2, 0, 1]
     moved = torch.cat([(candidates.candidate_index == k).nonzero().flatten() for k in order])
     index = torch.tensor([order.index(k) for k in candidates.candidate_index[moved].tolist()])
-    permuted = CandidateTokens(candidates.tokens[moved], index, candidates.query_embedding)
+    permuted = replace(candidates, tokens=candidates.tokens[moved], candidate_index=index, sizes=(15, 12, 7))
     pruner = RadicalPruner(PruningSchedule((0, 2), (1.0, 1.0), 0.3))
     for (_, kept), (_, kept_permuted) in zip(
         decoder_pass(pruner, candidates), decoder_pass(pruner, permuted, attention_seed=9), strict=True
@@ -154,7 +159,7 @@ def test_candidate_order_does_not_change_what_pure_attention_keeps():
 
     def kept(order):
         observation = LayerObservation(
-            0, torch.arange(200), candidates, prior, lambda rows: attention[:, order], lambda: attention
+            0, torch.arange(200), candidates, prior, lambda rows: attention[:, order], lambda: attention, lambda: order
         )
         return set(order[pruner.select(observation)].tolist())
 
@@ -205,7 +210,10 @@ def test_dense_has_no_layers_and_keeps_everything():
     assert isinstance(pruner, DensePruner)
     assert pruner.layers == ()
     active = torch.tensor([2, 5, 6])
-    observation = LayerObservation(0, active, prompt(0, [9]), None, lambda rows: torch.ones(1, 3), lambda: active)
+    attention = torch.ones(1, 3)
+    observation = LayerObservation(
+        0, active, prompt(0, [9]), None, lambda rows: attention, lambda: attention, lambda: attention
+    )
     assert pruner.select(observation).tolist() == [0, 1, 2]
 
 
@@ -213,7 +221,9 @@ def test_dense_has_no_layers_and_keeps_everything():
 def test_a_score_without_its_prior_is_refused(pruner):
     candidates = prompt(0, [4])
     attention = torch.ones(1, 4)
-    observation = LayerObservation(1, torch.arange(4), candidates, None, lambda rows: attention, lambda: attention)
+    observation = LayerObservation(
+        1, torch.arange(4), candidates, None, lambda rows: attention, lambda: attention, lambda: attention
+    )
     with pytest.raises(ValueError, match="needs the prior"):
         pruner.select(observation)
 
@@ -227,7 +237,7 @@ def test_methods_are_built_by_name_with_their_own_parameters():
 
 
 def test_unknown_methods_and_missing_schedules_are_named():
-    with pytest.raises(ValueError, match="Unknown pruner 'magic': choose one of dense, radical, random"):
+    with pytest.raises(ValueError, match="Unknown pruner 'magic': choose one of dart, dense, "):
         build_pruner("magic", SCHEDULE)
     with pytest.raises(ValueError, match="'radical' needs a pruning schedule"):
         build_pruner("radical", None)

@@ -4,11 +4,12 @@
 """RaDiCal: discriminative token importance and attention, weighted by how sharp attention is at the layer."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, ScorePruner
+from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, ScorePruner, Setting
 from radical_haystack.pruning.schedule import PruningSchedule
 from radical_haystack.pruning.signals import (
     Uniqueness,
@@ -36,8 +37,15 @@ class RadicalPruner(ScorePruner):
     :param uniqueness: How CCU is computed: `"prototype"` (the paper's), `"exact"`, or `None` for QRel alone.
     """
 
+    needs_schedule: ClassVar[bool] = True
+
     schedule: PruningSchedule
     uniqueness: Uniqueness | None = "prototype"
+
+    @classmethod
+    def for_model(cls, setting: Setting, **parameters: Any) -> "RadicalPruner":
+        """The model's schedule at this budget."""
+        return cls(setting.required_schedule(), **parameters)
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -4,11 +4,12 @@
 """Random pruning, the baseline every scored method has to beat."""
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, ScorePruner
+from radical_haystack.pruning.pruners.base import CandidateTokens, LayerObservation, ScorePruner, Setting
 from radical_haystack.pruning.schedule import equal_keep
 
 
@@ -25,9 +26,17 @@ class RandomPruner(ScorePruner):
     :raises ValueError: If the layers or the keep ratio are invalid.
     """
 
+    needs_schedule: ClassVar[bool] = True
+
     def __init__(self, layers: Sequence[int], keep_ratio: float, seed: int = 0) -> None:
         self._keep = equal_keep(layers, keep_ratio)
         self.seed = seed
+
+    @classmethod
+    def for_model(cls, setting: Setting, **parameters: Any) -> "RandomPruner":
+        """RaDiCal's layers."""
+        schedule = setting.required_schedule()
+        return cls(schedule.layers, schedule.keep_ratio, **parameters)
 
     @property
     def layers(self) -> tuple[int, ...]:

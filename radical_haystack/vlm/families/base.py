@@ -4,7 +4,7 @@
 """What this package must know about a family of vision-language models: one subclass, one file per family."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +19,20 @@ class ImageEncoding:
     :param grid: Patch grid `(t, h, w)`, shape `(3,)`, int64.
     :param tokens: Visual tokens after the merger, shape `(M, d)`.
     :param deepstack: Features added at the outputs of the first decoder layers, each of shape `(M, d)`.
+    :param attention: Attention that each token received in the encoder's last layer from the patches of this image,
+        averaged over heads and over the patches merged into the token, shape `(M,)`, float32; `None` if not asked for.
     """
 
     grid: Tensor
     tokens: Tensor
     deepstack: tuple[Tensor, ...]
+    attention: Tensor | None = None
 
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return sum(tensor.nbytes for tensor in (self.grid, self.tokens, *self.deepstack))
+        optional = () if self.attention is None else (self.attention,)
+        return sum(tensor.nbytes for tensor in (self.grid, self.tokens, *self.deepstack, *optional))
 
 
 class ModelFamily(ABC):
@@ -82,12 +86,26 @@ class ModelFamily(ABC):
         """The first layer whose output holds complete visual tokens: that of the last DeepStack injection, or 0."""
 
     @abstractmethod
-    def encode(self, model: nn.Module, pixel_values: Tensor, grids: Tensor) -> list[ImageEncoding]:
+    def token_grid(self, image_processor: Any, size: Mapping[str, int], width: int, height: int) -> tuple[int, int]:
+        """
+        Rows and columns of visual tokens that an image becomes.
+
+        :param image_processor: The model's image processor.
+        :param size: The range of pixels it is called with.
+        :param width: The image's width in pixels.
+        :param height: Its height.
+        """
+
+    @abstractmethod
+    def encode(
+        self, model: nn.Module, pixel_values: Tensor, grids: Tensor, *, attention: bool = False
+    ) -> list[ImageEncoding]:
         """
         Run the vision encoder.
 
         :param pixel_values: Patches of all images, as the image processor gives them.
         :param grids: One patch grid per image, shape `(n, 3)`.
+        :param attention: Whether the encodings shall hold the attention that tokens received.
         """
 
     @abstractmethod

@@ -3,13 +3,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Qwen3-VL (dense), as transformers implements it: `Qwen3VLForConditionalGeneration`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures, apply_rotary_pos_emb
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+from transformers.models.qwen3_vl.modeling_qwen3_vl import (
+    BaseModelOutputWithDeepstackFeatures,
+    apply_rotary_pos_emb,
+    apply_rotary_pos_emb_vision,
+)
 
+from radical_haystack.vlm.attention import received_attention
 from radical_haystack.vlm.families.base import ImageEncoding, ModelFamily
 
 
@@ -62,15 +69,26 @@ class Qwen3VLFamily(ModelFamily):
         config: Any = model.config
         return max(len(config.vision_config.deepstack_visual_indexes) - 1, 0)
 
-    def encode(self, model: nn.Module, pixel_values: Tensor, grids: Tensor) -> list[ImageEncoding]:
+    def token_grid(self, image_processor: Any, size: Mapping[str, int], width: int, height: int) -> tuple[int, int]:
+        """See `ModelFamily.token_grid`."""
+        factor = image_processor.patch_size * image_processor.merge_size
+        limits = {"min_pixels": size["shortest_edge"], "max_pixels": size["longest_edge"]}
+        rows, columns = smart_resize(height, width, factor, **limits)
+        return rows // factor, columns // factor
+
+    def encode(
+        self, model: nn.Module, pixel_values: Tensor, grids: Tensor, *, attention: bool = False
+    ) -> list[ImageEncoding]:
         """See `ModelFamily.encode`."""
         vision_language: Any = model
-        output = vision_language.get_image_features(pixel_values, grids, return_dict=True)
+        with _last_attention(model) if attention else nullcontext() as seen:
+            output = vision_language.get_image_features(pixel_values, grids, return_dict=True)
         layers = list(zip(*output.deepstack_features, strict=True)) or [()] * len(grids)
+        received = [None] * len(grids) if seen is None else seen.received(grids)
         return [
             # Clones, because the split tensors are views that would keep the whole batch in memory.
-            ImageEncoding(grid.clone(), tokens.clone(), tuple(feature.clone() for feature in features))
-            for grid, tokens, features in zip(grids, output.pooler_output, layers, strict=True)
+            ImageEncoding(grid.clone(), tokens.clone(), tuple(feature.clone() for feature in features), scores)
+            for grid, tokens, features, scores in zip(grids, output.pooler_output, layers, received, strict=True)
         ]
 
     def vision_inputs(self, encodings: Sequence[ImageEncoding], token_types: Tensor) -> dict[str, Any]:
@@ -85,3 +103,51 @@ class Qwen3VLFamily(ModelFamily):
             "image_grid_thw": torch.stack([encoding.grid for encoding in encodings]),
             "mm_token_type_ids": token_types,
         }
+
+
+class _VisionAttention:
+    """What the attention of the vision encoder's last layer was given in one pass."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module: Any = module
+        self._rotary: tuple[Tensor, Tensor] | None = None
+        self._projected: Tensor | None = None
+
+    def see_rotary(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Before the layer's attention."""
+        self._rotary = kwargs["position_embeddings"]
+
+    def see_projected(self, module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        """After the projection to queries, keys and values."""
+        self._projected = output
+
+    def received(self, grids: Tensor) -> list[Tensor]:
+        """See `ImageEncoding.attention`, one tensor per image."""
+        assert self._projected is not None
+        assert self._rotary is not None
+        module = self._module
+        queries, keys, _ = self._projected.unflatten(-1, (3, module.num_heads, -1)).unbind(1)
+        queries, keys = apply_rotary_pos_emb_vision(queries, keys, *self._rotary)
+        patches = grids.prod(-1).tolist()
+        pairs = zip(queries.split(patches), keys.split(patches), strict=True)
+        each = [received_attention(q.transpose(0, 1), k.transpose(0, 1), module.scaling) for q, k in pairs]
+        # The patches that become one visual token follow each other.
+        return [scores.unflatten(0, (-1, module.config.spatial_merge_size**2)).mean(1) for scores in each]
+
+
+@contextmanager
+def _last_attention(model: nn.Module) -> Iterator[_VisionAttention]:
+    """Listen to the vision encoder's last layer; no layer computes more than it does anyway."""
+    blocks = model.get_submodule("model.visual.blocks")
+    assert isinstance(blocks, nn.ModuleList)
+    attention = blocks[-1].get_submodule("attn")
+    seen = _VisionAttention(attention)
+    hooks = [
+        attention.register_forward_pre_hook(seen.see_rotary, with_kwargs=True),
+        attention.get_submodule("qkv").register_forward_hook(seen.see_projected),
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
