@@ -11,10 +11,11 @@ import numpy as np
 from haystack import component, default_from_dict, default_to_dict
 from haystack.utils import ComponentDevice, Secret
 from haystack.utils.hf import deserialize_hf_model_kwargs, serialize_hf_model_kwargs
-from haystack_integrations.components.embedders.sentence_transformers import SentenceTransformersTextEmbedder
 from PIL import Image
 
 from radical_haystack.components.composed_query import ComposedQuery
+from radical_haystack.components.embedders import QueryTextEmbedder
+from radical_haystack.components.encoding import image_input, text_input
 from radical_haystack.components.image_loading import load_image
 
 Mode = Literal["joint", "fused"]
@@ -36,6 +37,8 @@ class ComposedQueryEmbedder:
         model: str,
         mode: Mode = "fused",
         image_weight: float = 0.5,
+        pooling: str | None = None,
+        lower_case: bool = False,
         device: ComponentDevice | None = None,
         token: Secret | None = Secret.from_env_var(["HF_API_TOKEN", "HF_TOKEN"], strict=False),
         prefix: str = "",
@@ -61,6 +64,9 @@ class ComposedQueryEmbedder:
         :param model: A hub name or folder of a sentence-transformers model for images and text.
         :param mode: `"joint"` or `"fused"`, see the class.
         :param image_weight: For `"fused"`: the share `w` of the reference image, in [0, 1].
+        :param pooling: How token embeddings become one vector, such as `"lasttoken"`; `None` for what the model's
+            folder says.
+        :param lower_case: Whether to write the text in lower case, for models that were trained so.
         :param device: Where to run the model; `None` for the default device.
         :param token: The token for private models of the hub.
         :param prefix: What stands before the text.
@@ -91,6 +97,8 @@ class ComposedQueryEmbedder:
         self.model = model
         self.mode = mode
         self.image_weight = image_weight
+        self.pooling = pooling
+        self.lower_case = lower_case
         self.device = ComponentDevice.resolve_device(device)
         self.token = token
         self.prefix = prefix
@@ -109,7 +117,7 @@ class ComposedQueryEmbedder:
         self.revision = revision
         self.file_path_meta_field = file_path_meta_field
         self.root_path = root_path
-        self._loader: SentenceTransformersTextEmbedder | None = None
+        self._loader: QueryTextEmbedder | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -122,6 +130,8 @@ class ComposedQueryEmbedder:
             model=self.model,
             mode=self.mode,
             image_weight=self.image_weight,
+            pooling=self.pooling,
+            lower_case=self.lower_case,
             device=self.device,
             token=self.token,
             prefix=self.prefix,
@@ -158,8 +168,9 @@ class ComposedQueryEmbedder:
     def warm_up(self) -> None:
         """Load the model, once; other embedders of the same model share it."""
         if self._loader is None:
-            loader = SentenceTransformersTextEmbedder(
+            loader = QueryTextEmbedder(
                 model=self.model,
+                pooling=self.pooling,
                 device=self.device,
                 token=self.token,
                 trust_remote_code=self.trust_remote_code,
@@ -188,21 +199,26 @@ class ComposedQueryEmbedder:
             file_path_meta_field=self.file_path_meta_field,
             root_path=self.root_path or "",
         )
-        text = self.prefix + composed_query.text + self.suffix
         self.warm_up()
+        assert self._loader is not None
+        assert self._loader.embedding_backend is not None
+        model = self._loader.embedding_backend.model
+        image = image_input(model, image)
+        text = text_input(model, self.prefix + composed_query.text + self.suffix, lower_case=self.lower_case)
         vector = self._joint(image, text) if self.mode == "joint" else self._fused(image, text)
         return {"embedding": vector.tolist()}
 
-    def _joint(self, image: Image.Image, text: str) -> np.ndarray:
+    def _joint(self, image: Image.Image, text: Any) -> np.ndarray:
+        both = {"image": image, **(text if isinstance(text, dict) else {"text": text})}
         try:
-            return self._encode({"image": image, "text": text}, self.normalize_embeddings, self.encode_kwargs)
+            return self._encode(both, self.normalize_embeddings, self.encode_kwargs)
         except ValueError as error:
             raise ValueError(
                 f"ComposedQueryEmbedder: the model '{self.model}' cannot embed an image and a text together, as "
                 f"mode='joint' asks for; mode='fused' may do. ({error})"
             ) from error
 
-    def _fused(self, image: Image.Image, text: str) -> np.ndarray:
+    def _fused(self, image: Image.Image, text: Any) -> np.ndarray:
         weight = self.image_weight
         total = weight * self._encode(image, True, self.image_encode_kwargs)
         total += (1 - weight) * self._encode(text, True, self.encode_kwargs)
