@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from radical_haystack.cli import calibrate, cost, demo, search
+from radical_haystack.cli import calibrate, cost, data, demo, search
 
 app = typer.Typer(
     add_completion=False,
@@ -19,6 +19,7 @@ app.command()(search.index)
 app.command()(search.search)
 app.command()(calibrate.calibrate)
 app.command()(cost.cost)
+app.command()(data.data)
 
 
 def main() -> None:
@@ -29,7 +30,7 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         usage = getattr(error, "format_message", None)  # what the command line itself refuses
-        if usage is None and not isinstance(error, OSError | ValueError):
+        if usage is None and not isinstance(error, ImportError | OSError | ValueError):
             raise
         text = (usage() if usage else str(error)) or type(error).__name__
         print("error:", " ".join(text.split()), file=sys.stderr)

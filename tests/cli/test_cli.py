@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from radical_haystack.cli import main
 
@@ -93,6 +94,9 @@ def test_cost_for_people(run) -> None:
         (["index", "/no/such/folder", "--store", "/no/such/store"], ["/no/such/folder"]),
         (["calibrate", "--model", "m", "--images", "/no/such/folder"], ["/no/such/folder"]),
         (["demo", "--queries", "0"], ["at least 1"]),
+        (["data", "fashioniq"], ["--root"]),
+        (["data", "flickr8k", "--root", "/no/such/folder"], ["flickr8k", "flickr30k"]),
+        (["data", "mscoco", "--root", "/no/such/folder"], ["/no/such/folder"]),
     ],
 )
 def test_mistakes_give_one_line(run, words: list[str], parts: list[str]) -> None:
@@ -155,3 +159,40 @@ def test_calibrate(run, image_folder: Path, tiny_vlm: str) -> None:
     assert len(schedule["entropies"]) == 6
     assert len(schedule["layers"]) == len(schedule["alphas"])
     assert "prune here" in run(*words).out
+
+
+def test_data(run, tmp_path: Path) -> None:
+    names = [f"B{number:03d}" for number in range(8)]
+    captions = [{"target": "B001", "candidate": "B002", "captions": ["is red", "has dots"]}]
+    (tmp_path / "split.dress.val.json").write_text(json.dumps(names))
+    (tmp_path / "cap.dress.val.json").write_text(json.dumps(captions))
+    Image.new("RGB", (8, 8)).save(tmp_path / "B002.png")
+    summary = json.loads(run("data", "fashioniq", "--root", tmp_path, "--json").out)
+    assert summary["queries"] == 1
+    assert summary["queries_by_category"] == {"dress": 1}
+    assert summary["images"] == 1
+    assert summary["missing_images"] == 7
+    assert summary["missing_image_names"] == [name for name in names if name != "B002"]
+    assert summary["candidates"] == 20
+    shown = run("data", "fashioniq", "--root", tmp_path)
+    assert shown.code == 0
+    cells = [[cell.strip() for cell in line.split("│")] for line in shown.out.splitlines()]
+    for label, count in (("queries", "1"), ("dress", "1"), ("images found", "1"), ("images missing", "7")):
+        assert ["", label, count, ""] in cells
+    assert "Missing: B000, B001, B003, B004, B005 and 2 more" in shown.err
+
+    (tmp_path / "cap.dress.val.json").write_text('[\n{"target": "B001"}\n')
+    assert_one_line_error(run("data", "fashioniq", "--root", tmp_path), "cap.dress.val.json", "line 3")
+
+
+def test_data_of_karpathy(run, tmp_path: Path) -> None:
+    image = {"filename": "1.jpg", "split": "test", "sentences": [{"raw": "a dog"}, {"raw": "a cat"}]}
+    for name, file in (("flickr30k", "dataset_flickr30k.json"), ("mscoco", "dataset_coco.json")):
+        (tmp_path / file).write_text(json.dumps({"images": [image]}))
+        summary = json.loads(run("data", name, "--root", tmp_path, "--json").out)
+        assert (summary["queries"], summary["missing_images"], summary["images"]) == (2, 1, 0)
+
+
+def test_what_is_not_installed_gives_one_line(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "radical_haystack.evaluation", None)
+    assert_one_line_error(run("data", "mscoco", "--root", "/no/such/folder"), "radical_haystack.evaluation")

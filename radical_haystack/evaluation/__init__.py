@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets in one form, metrics, and TREC files."""
+
+from radical_haystack.evaluation.datasets import (
+    LOADERS,
+    CatalogueDataset,
+    Dataset,
+    DatasetError,
+    DatasetQuery,
+    load_catalogue,
+    load_dataset,
+    load_fashioniq,
+    load_flickr30k,
+    load_mscoco,
+)
+from radical_haystack.evaluation.filling import fill_store
+from radical_haystack.evaluation.metrics import METRICS, OVERALL, MeanMetrics, RunMetrics, evaluate_run
+from radical_haystack.evaluation.trec import (
+    Qrels,
+    Run,
+    read_trec_qrels,
+    read_trec_run,
+    write_trec_qrels,
+    write_trec_run,
+)
+
+__all__ = [
+    "LOADERS",
+    "METRICS",
+    "OVERALL",
+    "CatalogueDataset",
+    "Dataset",
+    "DatasetError",
+    "DatasetQuery",
+    "MeanMetrics",
+    "Qrels",
+    "Run",
+    "RunMetrics",
+    "evaluate_run",
+    "fill_store",
+    "load_catalogue",
+    "load_dataset",
+    "load_fashioniq",
+    "load_flickr30k",
+    "load_mscoco",
+    "read_trec_qrels",
+    "read_trec_run",
+    "write_trec_qrels",
+    "write_trec_run",
+]

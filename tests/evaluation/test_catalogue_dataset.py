@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The drawn benchmark as a data set."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from radical_haystack.catalog import benchmark_composed, benchmark_text, draw
+from radical_haystack.evaluation import CatalogueDataset, load_catalogue
+from radical_haystack.evaluation.datasets.catalogue import FULL_MATCH, _grades
+
+
+@pytest.fixture(scope="module")
+def dataset() -> CatalogueDataset:
+    return load_catalogue(queries=3, seed=5)
+
+
+def test_it_is_the_benchmark_of_the_catalogue(dataset: CatalogueDataset) -> None:
+    items = [*benchmark_text(5, 3), *benchmark_composed(5, 3)]
+    assert [query.text for query in dataset.queries] == [item.query.text for item in items]
+    assert [query.category for query in dataset.queries] == ["text"] * 3 + ["composed"] * 3
+    assert len(dataset.documents) == len(dataset.by_id) == 120
+    assert dataset.missing == ()
+    for query, item in zip(dataset.queries, items, strict=True):
+        assert dataset.items[query.id] == item
+        assert (query.reference is None) == (item.reference is None)
+        candidates = dataset.draw_candidates(query)
+        assert [dataset.scenes[name] for name in candidates] == list(item.candidates)
+        assert all(dataset.by_id[name].meta["category"] == query.category for name in candidates)
+        grades = [dataset.qrels[query.id][name] for name in candidates]
+        assert grades.index(FULL_MATCH) == item.target_index
+        assert sum(grade >= dataset.relevant_from for grade in grades) == 1
+        order = np.argsort(item.relevances, kind="stable")
+        assert np.all(np.diff(np.array(grades)[order]) >= 0)
+
+
+def test_references_are_apart(dataset: CatalogueDataset) -> None:
+    references = [query.reference for query in dataset.queries if query.reference]
+    assert len(references) == 3
+    assert not {document.id for document in references} & set(dataset.by_id)
+
+
+def test_pictures_are_the_same_from_memory_and_from_files(dataset: CatalogueDataset, tmp_path: Path) -> None:
+    seen = []
+    root = tmp_path / "made" / "here"
+    filed = load_catalogue(root, queries=1, seed=5, progress=lambda *at: seen.append(at))
+    assert seen[-1] == (41, 41)
+    assert len(list(root.iterdir())) == 41
+    reference = filed.queries[1].reference
+    assert reference is not None
+    for document in (filed.documents[0], filed.documents[39], reference):
+        drawn = draw(*dataset.scenes[document.id]).image
+        assert np.array_equal(filed.image(document), drawn)
+        assert np.array_equal(dataset.image(document), drawn)
+
+
+def test_files_that_are_there_are_kept(tmp_path: Path) -> None:
+    dataset = load_catalogue(tmp_path, queries=1, seed=5)
+    first, second = (tmp_path / document.meta["file_path"] for document in dataset.documents[:2])
+    first.write_bytes(second.read_bytes())
+    third = tmp_path / dataset.documents[2].meta["file_path"]
+    third.unlink()
+    load_catalogue(tmp_path, queries=1, seed=5)
+    assert first.read_bytes() == second.read_bytes()
+    assert third.is_file()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_full_matches_among_the_candidates_of_other_queries_are_graded() -> None:
+    """Give some queries another one's target, and compare with asking each query about each outfit."""
+    items = benchmark_text(0, 6)
+    for place in range(3):
+        stolen = items[place + 1].candidates[items[place + 1].target_index]
+        item = items[place]
+        place_of_loser = (item.target_index + 1) % 20
+        candidates = [stolen if k == place_of_loser else old for k, old in enumerate(item.candidates)]
+        grades = [item.query.relevance(outfit) for outfit, _ in candidates]
+        items[place] = replace(item, candidates=tuple(candidates), relevances=tuple(grades))
+    by_id = {f"q{number}": item for number, item in enumerate(items)}
+    candidates = {query: tuple(f"{query}-{k}" for k in range(20)) for query in by_id}
+    graded = dict(_grades(by_id, candidates))
+    found_elsewhere = 0
+    for query, item in by_id.items():
+        for other, names in candidates.items():
+            for name, (outfit, _) in zip(names, by_id[other].candidates, strict=True):
+                full = item.query.matches(outfit)
+                assert (graded[query].get(name, 0) == FULL_MATCH) == full
+                assert (name in graded[query]) == (full or other == query)
+                found_elsewhere += full and other != query
+    assert found_elsewhere >= 3
+
+
+def test_no_queries() -> None:
+    with pytest.raises(ValueError, match="at least 1 query"):
+        load_catalogue(queries=0)
+
+
+def test_seeds_differ_and_repeat(dataset: CatalogueDataset) -> None:
+    again = load_catalogue(queries=3, seed=5)
+    assert (again.queries, again.qrels, again.scenes) == (dataset.queries, dataset.qrels, dataset.scenes)
+    other = load_catalogue(queries=3, seed=6)
+    assert not {query.text for query in other.queries} & {query.text for query in dataset.queries}
+    assert not set(other.by_id) & set(dataset.by_id)
+
+
+def test_one_category(dataset: CatalogueDataset) -> None:
+    part = dataset.of_category("composed")
+    assert isinstance(part, CatalogueDataset)
+    assert set(part.candidates) == set(part.qrels) == {query.id for query in part.queries}
+    assert len(part.documents) == 60
+    assert part.image(part.documents[0]).size == (256, 256)
