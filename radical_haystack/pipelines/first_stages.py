@@ -3,9 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """First-stage retrievers by name. A preset is data: what its model needs to embed queries and images into one space."""
 
+import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from haystack.core.component import Component
 from haystack.core.serialization import component_from_dict, component_to_dict
@@ -100,6 +103,28 @@ class FirstStage:
             image_encode_kwargs=self._encode(self.image_encode_kwargs),
         )
 
+    @property
+    def weights_digest(self) -> str | None:
+        """
+        A digest of the model's weights, if it is a folder: of a hub model, the name says which they are.
+
+        Of each file its name, its size and its first and last MiB [choice]: training changes them all, and large models
+        are not read through.
+        """
+        folder = Path(resolve_model(self.model))
+        files = sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", ".bin"))
+        if not folder.is_dir() or not files:
+            return None
+        digest = hashlib.sha256()
+        for file in files:
+            with file.open("rb") as opened:
+                size = opened.seek(0, os.SEEK_END)
+                digest.update(f"{file.relative_to(folder)} {size}".encode())
+                for start in (0, max(0, size - 2**20)):
+                    opened.seek(start)
+                    digest.update(opened.read(2**20))
+        return digest.hexdigest()
+
     def _model(self, device: ComponentDevice | None) -> dict[str, Any]:
         if self.needs_remote_code and not self.trust_remote_code:
             raise ValueError(
@@ -139,6 +164,7 @@ class EmbedderPair:
     text: Component
     image: Component
     composed: Component | None = None
+    weights_digest: ClassVar[None] = None
 
     def text_embedder(self, *, device: ComponentDevice | None = None) -> Component:
         """

@@ -15,10 +15,11 @@ from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
 from radical_haystack.components.image_loading import find_images
 from radical_haystack.pipelines.builders import build_indexing_pipeline
-from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pipelines.first_stages import AnyFirstStage, EmbedderPair, FirstStage, first_stage_of
 from radical_haystack.pipelines.stores import (
     StoreError,
     StoreInfo,
+    check_first_stage,
     create_store,
     journal,
     open_store,
@@ -50,7 +51,8 @@ def index_folder(
     folder: str | Path,
     store_path: str | Path,
     *,
-    first_stage: str = "bundled",
+    first_stage: AnyFirstStage = "bundled",
+    trust_remote_code: bool = False,
     batch_size: int = 32,
     device: ComponentDevice | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -62,22 +64,25 @@ def index_folder(
 
     :param folder: The folder; searched with its subfolders.
     :param store_path: The store's folder; made if there is none.
-    :param first_stage: A preset's name (see `FIRST_STAGES`) or a model for sentence-transformers.
+    :param first_stage: A preset's name (see `FIRST_STAGES`), a model for sentence-transformers, a `FirstStage` or an
+        `EmbedderPair`.
+    :param trust_remote_code: Whether code that comes with the first stage's model may run.
     :param batch_size: Images per batch.
     :param device: Where to run the model; `None` for the default device.
     :param progress: Called with the number of images looked at and of all.
     :raises FileNotFoundError: If there is no such folder.
-    :raises ValueError: If it holds no image.
+    :raises ValueError: If it holds no image, or the model needs code that comes with it and must not run.
     :raises StoreError: If the store is damaged, or was made from another folder or with another first stage.
     """
     root = Path(folder).resolve()
     paths = find_images(root)
-    store = _open_or_create(store_path, first_stage, root, device)
+    stage = first_stage_of(first_stage, trust_remote_code=trust_remote_code)
+    store = _open_or_create(store_path, stage, root, device)
     stored = {document.id: document.meta.get("content_hash") for document in store.filter_documents()}
     gone = sorted(set(stored) - {_document_id(path, root) for path in paths})
     store.delete_documents(gone)
 
-    pipeline = build_indexing_pipeline(store, first_stage, root_path=str(root), batch_size=batch_size, device=device)
+    pipeline = build_indexing_pipeline(store, stage, root_path=str(root), batch_size=batch_size, device=device)
     indexed, unchanged, unreadable = 0, 0, dict[str, str]()
     with journal(store_path) as append:
         for start in range(0, len(paths), batch_size):
@@ -85,11 +90,12 @@ def index_folder(
             new = [document for document in batch if stored.get(document.id, "") != document.meta["content_hash"]]
             unchanged += len(batch) - len(new)
             if new:
-                output = pipeline.run({"embedder": {"documents": new}}, include_outputs_from={"embedder"})["embedder"]
-                append(output["documents"])
-                store.delete_documents([document.id for document in output["unreadable"]])
-                indexed += len(output["documents"])
-                unreadable |= {d.meta["file_path"]: d.meta["radical"]["error"] for d in output["unreadable"]}
+                outputs = pipeline.run({"embedder": {"documents": new}}, include_outputs_from={"embedder", "marker"})
+                embedded, skipped = outputs["marker"]["documents"], outputs["embedder"].get("unreadable", [])
+                append(embedded)
+                store.delete_documents([document.id for document in skipped])
+                indexed += len(embedded)
+                unreadable |= {d.meta["file_path"]: d.meta["radical"]["error"] for d in skipped}
             if progress:
                 progress(min(start + batch_size, len(paths)), len(paths))
     save_store(store, store_path)
@@ -97,19 +103,16 @@ def index_folder(
 
 
 def _open_or_create(
-    store_path: str | Path, first_stage: str, root: Path, device: ComponentDevice | None
+    store_path: str | Path, stage: FirstStage | EmbedderPair, root: Path, device: ComponentDevice | None
 ) -> FAISSDocumentStore:
     try:
         info = read_store_info(store_path)
     except StoreError:
         if (Path(store_path) / "store.json").exists():
             raise
-        embedding = first_stage_of(first_stage).text_embedder(device=device).run(text="image")["embedding"]
-        return create_store(store_path, StoreInfo(first_stage, len(embedding), str(root)))
-    if info.first_stage != first_stage:
-        raise StoreError(
-            f"The store at '{store_path}' was made with the first stage '{info.first_stage}', not '{first_stage}'."
-        )
+        embedding = stage.text_embedder(device=device).run(text="image")["embedding"]
+        return create_store(store_path, StoreInfo(stage.name, len(embedding), str(root), stage.weights_digest))
+    check_first_stage(store_path, info, stage)
     if info.root_path != str(root):
         raise StoreError(f"The store at '{store_path}' was made from the folder '{info.root_path}', not '{root}'.")
     return open_store(store_path)

@@ -4,13 +4,16 @@
 """Searching an indexed folder in one call."""
 
 from pathlib import Path
+from typing import Any
 
 from haystack import Document
 from haystack.utils import ComponentDevice
 
+from radical_haystack.components.image_loading import ImageSource, load_image
 from radical_haystack.components.rankers import RadicalRanker
-from radical_haystack.pipelines.builders import build_text_to_image_pipeline
-from radical_haystack.pipelines.stores import StoreError, open_store, read_store_info
+from radical_haystack.pipelines.builders import build_composed_pipeline, build_text_to_image_pipeline
+from radical_haystack.pipelines.first_stages import AnyFirstStage, first_stage_of
+from radical_haystack.pipelines.stores import StoreError, check_first_stage, open_store, read_store_info
 
 CANDIDATES = 20
 """How many images the first stage hands to the ranker, unless more are asked for."""
@@ -20,6 +23,9 @@ def search_folder(
     store_path: str | Path,
     query: str,
     *,
+    reference_image: ImageSource | None = None,
+    first_stage: AnyFirstStage | None = None,
+    trust_remote_code: bool = False,
     model: str = "catalog-vlm-tiny",
     top_k: int = 10,
     keep_ratio: float = 0.2,
@@ -29,26 +35,38 @@ def search_folder(
     Retrieve images from a store that `index_folder` made, and rerank them.
 
     :param store_path: The store's folder.
-    :param query: What is asked for.
+    :param query: What is asked for; with a reference image, what shall be different from it.
+    :param reference_image: For a composed query: the image to start from, as a path (anywhere), a `ByteStream`, an
+        `ImageContent`, a PIL image or a `Document` of the store. The reference itself is not among the results.
+    :param first_stage: The first stage, as `index_folder` took it; `None` for the one of the name in the store, which
+        cannot tell of one made by hand.
+    :param trust_remote_code: Whether code that comes with the first stage's model may run.
     :param model: The reranking model, as `RadicalRanker` takes it.
     :param top_k: How many images to return at most.
     :param keep_ratio: Share of the visual tokens to keep, in (0, 1].
     :param device: Where to run the models; `None` for the default device.
     :returns: Documents as `RadicalRanker` returns them, best first.
-    :raises ValueError: If the query is blank or a value is out of range.
-    :raises StoreError: If there is no store, or it is damaged or empty.
+    :raises ValueError: If the query is blank, the reference is not an image that can be read, or a value is out of
+        range.
+    :raises StoreError: If there is no store, it is damaged or empty, or another first stage made it.
     """
     if not query.strip():
         raise ValueError("The query is blank.")
+    if reference_image is not None and not isinstance(reference_image, Document):
+        reference_image = load_image(reference_image)  # a path leads from where the user is, not from the store's root
     info = read_store_info(store_path)
+    stage = first_stage_of(first_stage or info.first_stage, trust_remote_code=trust_remote_code)
+    check_first_stage(store_path, info, stage)
     ranker = RadicalRanker(model=model, keep_ratio=keep_ratio, top_k=top_k, root_path=info.root_path, device=device)
     store = open_store(store_path)
     if not store.count_documents():
         raise StoreError(f"The store at '{store_path}' is empty.")
-    pipeline = build_text_to_image_pipeline(
-        store, info.first_stage, ranker=ranker, candidates=max(CANDIDATES, top_k), device=device
-    )
-    documents: list[Document] = pipeline.run({"embedder": {"text": query}, "ranker": {"query": query}})["ranker"][
-        "documents"
-    ]
+    options: dict[str, Any] = {"ranker": ranker, "candidates": max(CANDIDATES, top_k), "device": device}
+    if reference_image is None:
+        pipeline = build_text_to_image_pipeline(store, stage, **options)
+        inputs: dict[str, Any] = {"embedder": {"text": query}, "ranker": {"query": query}}
+    else:
+        pipeline = build_composed_pipeline(store, stage, **options)
+        inputs = {"builder": {"reference_image": reference_image, "modification": query}}
+    documents: list[Document] = pipeline.run(inputs)["ranker"]["documents"]
     return documents

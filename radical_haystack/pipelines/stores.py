@@ -21,11 +21,10 @@ from haystack import Document
 from haystack.document_stores.types import DuplicatePolicy
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
+from radical_haystack.components.retrievers import StoreError
+from radical_haystack.pipelines.first_stages import EmbedderPair, FirstStage
+
 _ABOUT, _INDEX, _JOURNAL = "store.json", "index", "journal.jsonl"
-
-
-class StoreError(ValueError):
-    """A store that cannot be used; the message is one sentence that names it and the reason."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,13 @@ class StoreInfo:
     :param first_stage: Name of the first stage that embedded its documents.
     :param dimension: Length of the embeddings.
     :param root_path: The folder of the images, absolute; document paths are relative to it.
+    :param weights_digest: The first stage's `weights_digest`.
     """
 
     first_stage: str
     dimension: int
     root_path: str
+    weights_digest: str | None = None
 
 
 def create_store(path: str | Path, info: StoreInfo) -> FAISSDocumentStore:
@@ -78,6 +79,26 @@ def read_store_info(path: str | Path) -> StoreInfo:
         return StoreInfo(**json.loads(about.read_text(encoding="utf-8")))
     except (TypeError, ValueError, OSError) as error:
         raise StoreError(f"The store at '{path}' is damaged ('{_ABOUT}': {error}).") from error
+
+
+def check_first_stage(path: str | Path, info: StoreInfo, first_stage: FirstStage | EmbedderPair) -> None:
+    """
+    Refuse a store that another first stage made, or the same one with other weights.
+
+    :param path: The store's folder.
+    :param info: What made it.
+    :param first_stage: What is going to search it or to add to it.
+    :raises StoreError: If they do not belong together.
+    """
+    if info.first_stage != first_stage.name:
+        raise StoreError(
+            f"The store at '{path}' was made with the first stage '{info.first_stage}', not '{first_stage.name}'."
+        )
+    if info.weights_digest != first_stage.weights_digest and info.weights_digest is not None:
+        raise StoreError(
+            f"The store at '{path}' was made with other weights of the first stage '{info.first_stage}'; "
+            "index the images into a new store."
+        )
 
 
 def open_store(path: str | Path) -> FAISSDocumentStore:
