@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from radical_haystack.cli import calibrate, cost, data, demo, search
+from radical_haystack.cli import calibrate, cost, data, demo, explain, search, shared
 
 app = typer.Typer(
     add_completion=False,
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(search.index)
 app.command()(search.search)
+app.command(cls=shared.ManyValues)(explain.explain)
 app.command()(calibrate.calibrate)
 app.command()(cost.cost)
 app.command()(data.data)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer.core import TyperCommand
 
 messages = Console(stderr=True)
 
@@ -30,6 +31,30 @@ KeepRatio = Annotated[float, typer.Option("--keep-ratio", help="Share of the vis
 Model = Annotated[str, typer.Option("--model", help="Hub name or folder of the reranking model.")]
 
 DEFAULT_MODEL = "catalog-vlm-tiny"
+
+
+class ManyValues(TyperCommand):
+    """A command whose list options take several values at once: `--methods radical random`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """
+        Read the command line.
+
+        :param ctx: See Click.
+        :param args: The words; the values of a list option end at the next word with a dash.
+        """
+        lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        words: list[str] = []
+        option, taken = "", False
+        for word in args:
+            if word.startswith("-"):
+                option, taken = word if word in lists else "", False
+            elif option and taken:
+                words.append(option)
+            else:
+                taken = True
+            words.append(word)
+        return super().parse_args(ctx, words)
 
 
 def print_json(result: object) -> None:
