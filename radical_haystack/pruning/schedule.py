@@ -4,50 +4,14 @@
 """Where to prune, how much, and how far to trust attention there: one immutable schedule per model."""
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
+from radical_haystack.pruning.strategies import choose_layers
 from radical_haystack.pruning.trust import trust_coefficients
 
 _PUBLISHED = {"qwen3-vl-4b-instruct": ((7, 22, 24, 29), (0.84, 0.43, 0.22, 0.0))}
 _PUBLISHED_LAYERS_ONLY = {"qwen3-vl-8b-instruct": (4, 7, 21, 29), "internvl2_5-8b": (8, 22, 25, 27)}
-
-
-def alpha_maximin(alphas: Sequence[float] | Mapping[int, float], k: int = 4, gap: int = 2) -> list[int]:
-    """
-    Choose pruning layers whose trust coefficients are spread as widely as possible.
-
-    Starts from the layer with the smallest alpha, then repeatedly adds the layer that maximises the smallest alpha
-    difference to those chosen, among layers at least `gap` away from all of them. If no such layer is left, the gap is
-    ignored for that pick. Ties go to the shallower layer [choice].
-
-    :param alphas: Trust coefficients: a sequence (the position is the layer) or a mapping from layer to alpha.
-    :param k: How many layers to choose; all of them are returned if there are fewer.
-    :param gap: Least distance between two chosen layers, in layers.
-    :returns: The chosen layers, ascending.
-    :raises ValueError: If there are no alphas, one is not a finite number, or `k` is below 1.
-    """
-    by_layer = {int(layer): float(alpha) for layer, alpha in sorted(_items(alphas))}
-    if not by_layer:
-        raise ValueError("Choosing pruning layers needs at least one layer.")
-    for layer, alpha in by_layer.items():
-        if not math.isfinite(alpha):
-            raise ValueError(f"The trust coefficient of layer {layer} must be a finite number, not {alpha}.")
-    if k < 1:
-        raise ValueError(f"The number of pruning layers must be at least 1, not {k}.")
-
-    def spread(layer: int) -> float:
-        # Rounded, so that a tie on paper (0.6 - 0.4 and 0.4 - 0.2) is a tie here.
-        return round(min(abs(by_layer[layer] - by_layer[other]) for other in chosen), 9)
-
-    # `min` and `max` return the first of equals, and the layers ascend: the shallower one wins.
-    chosen = [min(by_layer, key=by_layer.__getitem__)]
-    while len(chosen) < min(k, len(by_layer)):
-        rest = [layer for layer in by_layer if layer not in chosen]
-        apart = [layer for layer in rest if all(abs(layer - other) >= gap for other in chosen)]
-        chosen.append(max(apart or rest, key=spread))
-    return sorted(chosen)
 
 
 def equal_keep(layers: Sequence[int], keep_ratio: float) -> dict[int, float]:
@@ -186,9 +150,11 @@ class PruningSchedule:
         gap: int = 2,
         first_layer: int = 0,
         model: str | None = None,
+        strategy: str = "alpha-maximin",
+        seed: int = 0,
     ) -> "PruningSchedule":
         """
-        Make a schedule from a measured entropy profile with eq. 5 and alpha-Maximin.
+        Make a schedule from a measured entropy profile with eq. 5 and alpha-Maximin, or another layer strategy.
 
         The coefficients are relative to the sharpest of *all* layers. Layers to prune at are chosen from `first_layer`
         on and never include the last decoder layer, because pruning at its output changes nothing [choice].
@@ -200,7 +166,9 @@ class PruningSchedule:
         :param first_layer: The first layer to choose from. For a model with DeepStack that is the layer of the last
             injection: before it the visual tokens are not complete [choice].
         :param model: Name of the model.
-        :raises ValueError: If an entropy is out of range or no layer can be chosen.
+        :param strategy: How the layers are chosen: one of `STRATEGIES`.
+        :param seed: For the strategy `"random"`.
+        :raises ValueError: If an entropy is out of range, no layer can be chosen or the strategy is unknown.
         """
         alphas = trust_coefficients(entropies)
         eligible = {layer: alphas[layer] for layer in range(max(0, first_layer), len(alphas) - 1)}
@@ -209,7 +177,7 @@ class PruningSchedule:
                 f"A model with {len(alphas)} layers has none to prune at from layer {first_layer} on: "
                 f"the last layer never counts."
             )
-        layers = alpha_maximin(eligible, k, gap)
+        layers = choose_layers(strategy, eligible, k, gap, seed)
         return cls(
             tuple(layers),
             tuple(eligible[layer] for layer in layers),
@@ -217,7 +185,3 @@ class PruningSchedule:
             model=model,
             entropies=tuple(float(entropy) for entropy in entropies),
         )
-
-
-def _items(alphas: Sequence[float] | Mapping[int, float]) -> list[tuple[int, float]]:
-    return list(alphas.items()) if isinstance(alphas, Mapping) else list(enumerate(alphas))

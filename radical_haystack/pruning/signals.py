@@ -74,6 +74,7 @@ def discriminative_token_importance(
     query_embedding: Tensor,
     *,
     uniqueness: Uniqueness | None = "prototype",
+    relevance: bool = True,
     candidate_index: Tensor | None = None,
     chunk: int = 1024,
 ) -> Tensor:
@@ -86,21 +87,24 @@ def discriminative_token_importance(
     :param tokens: Candidate tokens from the vision encoder, after the merger, shape `(V, d)`.
     :param query_embedding: Query embedding in the same space, shape `(d,)`.
     :param uniqueness: `"prototype"`, `"exact"`, or `None` for `QRel` alone.
+    :param relevance: `False` for `CCU` alone.
     :param candidate_index: The candidate of each token, shape `(V,)`; needed by `"exact"`, and lets the other variant
         recognise a single candidate.
     :param chunk: See `cross_candidate_uniqueness`.
     :returns: Shape `(V,)`, float32, in [0, 1], never NaN.
-    :raises ValueError: For an unknown method, wrong shapes, or a missing candidate index.
+    :raises ValueError: For an unknown method, wrong shapes, a missing candidate index, or if both signals are left out.
     """
-    relevance = query_relevance(tokens, query_embedding)
-    if uniqueness is None or relevance.numel() == 0:
-        return _min_max(relevance, flat=FLAT)
+    if uniqueness is None and not relevance:
+        raise ValueError("DTI needs uniqueness or relevance; both are left out.")
+    query = query_relevance(tokens, query_embedding)
+    if uniqueness is None or query.numel() == 0:
+        return _min_max(query, flat=FLAT)
     unique = cross_candidate_uniqueness(tokens, candidate_index, method=uniqueness, chunk=chunk)
     uninformative = unique.amax() - unique.amin() <= FLAT
     if candidate_index is not None:
         uninformative = uninformative | (candidate_index == candidate_index[0]).all()
     # A `where` rather than an `if`: the device is never waited for.
-    return _min_max(torch.where(uninformative, relevance, unique * relevance), flat=FLAT)
+    return _min_max(torch.where(uninformative, query, unique * query if relevance else unique), flat=FLAT)
 
 
 def text_to_visual_distribution(attention: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 """How far attention is trusted at a layer, and how the two signals are combined accordingly."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -37,16 +38,26 @@ def trust_coefficients(entropies: Sequence[float] | Tensor) -> list[float]:
     return [(value - low) / (1 - low) for value in values]
 
 
-def fuse(dti: Tensor, saliency: Tensor, alpha: float, *, eps: float = EPS) -> Tensor:
+def fuse(
+    dti: Tensor,
+    saliency: Tensor,
+    alpha: float,
+    *,
+    eps: float = EPS,
+    mean: Literal["geometric", "arithmetic"] = "geometric",
+) -> Tensor:
     """
     `f = max(d_hat, eps)^alpha * max(s_hat, eps)^(1 - alpha)` (eq. 6), computed in log space and float32.
+
+    The arithmetic mean it is compared with is `alpha * d_hat + (1 - alpha) * s_hat`.
 
     :param dti: Discriminative token importance of the active tokens, normalised to [0, 1], shape `(T,)`.
     :param saliency: Normalised attention information of the same tokens, shape `(T,)`.
     :param alpha: Trust coefficient in [0, 1]: 0 is pure attention, 1 pure DTI.
     :param eps: Floor of both signals, above 0.
+    :param mean: How the signals are combined: the paper's geometric mean, or the arithmetic one.
     :returns: Shape `(T,)`, float32, positive.
-    :raises ValueError: If the shapes differ, alpha is outside [0, 1] or eps is not positive.
+    :raises ValueError: If the shapes differ, alpha is outside [0, 1], eps is not positive or the mean is unknown.
     """
     if dti.shape != saliency.shape:
         raise ValueError(f"DTI has shape {tuple(dti.shape)}, but saliency has {tuple(saliency.shape)}.")
@@ -54,5 +65,10 @@ def fuse(dti: Tensor, saliency: Tensor, alpha: float, *, eps: float = EPS) -> Te
         raise ValueError(f"alpha must be in [0, 1], not {alpha}.")
     if not eps > 0:
         raise ValueError(f"eps must be positive, not {eps}.")
-    log_dti, log_saliency = (signal.float().clamp_min(eps).log() for signal in (dti, saliency))
+    if mean not in ("geometric", "arithmetic"):
+        raise ValueError(f"Unknown mean {mean!r}: use 'geometric' or 'arithmetic'.")
+    floored = [signal.float().clamp_min(eps) for signal in (dti, saliency)]
+    if mean == "arithmetic":
+        return alpha * floored[0] + (1 - alpha) * floored[1]
+    log_dti, log_saliency = (signal.log() for signal in floored)
     return torch.exp(alpha * log_dti + (1 - alpha) * log_saliency)

@@ -378,6 +378,40 @@ class ListwiseVLM:
         except LookupError:
             return None
 
+    def alternative_schedule(
+        self,
+        strategy: str = "alpha-maximin",
+        *,
+        keep_ratio: float | None = None,
+        k: int | None = None,
+        gap: int | None = None,
+        seed: int = 0,
+    ) -> PruningSchedule:
+        """
+        A schedule from the model's measured profile with other layers than its own, to compare with.
+
+        :param strategy: How layers are chosen: one of `STRATEGIES`.
+        :param keep_ratio: `R`, in (0, 1]; default: the own schedule's, or 0.2.
+        :param k: Number of pruning layers; default: the model's setting.
+        :param gap: Least distance between two of them; default: the model's setting.
+        :param seed: For the strategy `"random"`.
+        :raises LookupError: If no profile is known.
+        :raises ValueError: If the strategy is unknown or a parameter is out of range.
+        """
+        own = self.schedule(keep_ratio)
+        if own is None or own.entropies is None:
+            raise LookupError(f"The entropy profile of {self._name} is not known; calibrate the model first.")
+        return PruningSchedule.from_entropies(
+            own.entropies,
+            keep_ratio=own.keep_ratio,
+            k=self._num_pruning_layers if k is None else k,
+            gap=self._layer_gap if gap is None else gap,
+            first_layer=self._family.first_complete_layer(self.model),
+            model=self._name,
+            strategy=strategy,
+            seed=seed,
+        )
+
     def calibrate(self, sets: Iterable[CalibrationSet]) -> PruningSchedule:
         """
         Measure the model's entropy profile on unpruned passes, store it, and use it from now on.
