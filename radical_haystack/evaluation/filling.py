@@ -35,7 +35,12 @@ def fill_store(
     :param device: Where to run the model; `None` for the default device.
     :param progress: Called with the number of images looked at and of all.
     :returns: What was done; `unreadable` has the reason by path. What `dataset.missing` names is not in it.
+    :raises ValueError: If the images of the data set are not in files.
     """
+    if not dataset.root:
+        raise ValueError(
+            f"The images of the data set '{dataset.name}' are not in files: load it with a folder."
+        )
     pipeline = build_indexing_pipeline(
         document_store, first_stage, root_path=dataset.root, batch_size=batch_size, device=device
     )

@@ -44,30 +44,38 @@ def test_references_are_apart(dataset: CatalogueDataset) -> None:
     assert not {document.id for document in references} & set(dataset.by_id)
 
 
-def test_pictures_are_the_same_from_memory_and_from_files(dataset: CatalogueDataset, tmp_path: Path) -> None:
+def test_pictures_are_the_same_from_memory_and_from_files(tmp_path: Path) -> None:
+    unfiled = load_catalogue(queries=1, seed=5, candidates=4)
     seen = []
     root = tmp_path / "made" / "here"
-    filed = load_catalogue(root, queries=1, seed=5, progress=lambda *at: seen.append(at))
-    assert seen[-1] == (41, 41)
-    assert len(list(root.iterdir())) == 41
+    filed = load_catalogue(root, queries=1, seed=5, candidates=4, progress=lambda *at: seen.append(at))
+    assert seen[-1] == (9, 9)
+    assert len(list(root.iterdir())) == 9
     reference = filed.queries[1].reference
     assert reference is not None
-    for document in (filed.documents[0], filed.documents[39], reference):
-        drawn = draw(*dataset.scenes[document.id]).image
+    for document in (filed.documents[0], filed.documents[7], reference):
+        drawn = draw(*unfiled.scenes[document.id]).image
         assert np.array_equal(filed.image(document), drawn)
-        assert np.array_equal(dataset.image(document), drawn)
+        assert np.array_equal(unfiled.image(document), drawn)
 
 
 def test_files_that_are_there_are_kept(tmp_path: Path) -> None:
-    dataset = load_catalogue(tmp_path, queries=1, seed=5)
+    dataset = load_catalogue(tmp_path, queries=1, seed=5, candidates=4)
     first, second = (tmp_path / document.meta["file_path"] for document in dataset.documents[:2])
     first.write_bytes(second.read_bytes())
     third = tmp_path / dataset.documents[2].meta["file_path"]
     third.unlink()
-    load_catalogue(tmp_path, queries=1, seed=5)
+    load_catalogue(tmp_path, queries=1, seed=5, candidates=4)
     assert first.read_bytes() == second.read_bytes()
     assert third.is_file()
-    assert not list(tmp_path.glob(".*"))
+    assert len(list(tmp_path.iterdir())) == 9  # and nothing half-written
+
+
+def test_other_numbers_of_candidates_are_other_pictures(dataset: CatalogueDataset) -> None:
+    small = load_catalogue(queries=2, candidates=5, seed=5)
+    assert all(len(small.draw_candidates(query)) == 5 for query in small.queries)
+    assert (small.candidates_per_query, small.pool_size) == (5, 5)
+    assert not set(small.by_id) & set(dataset.by_id)
 
 
 def test_full_matches_among_the_candidates_of_other_queries_are_graded() -> None:
@@ -94,9 +102,11 @@ def test_full_matches_among_the_candidates_of_other_queries_are_graded() -> None
     assert found_elsewhere >= 3
 
 
-def test_no_queries() -> None:
-    with pytest.raises(ValueError, match="at least 1 query"):
+def test_numbers_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="not 0 and 20"):
         load_catalogue(queries=0)
+    with pytest.raises(ValueError, match="not 200 and 0"):
+        load_catalogue(candidates=0)
 
 
 def test_seeds_differ_and_repeat(dataset: CatalogueDataset) -> None:

@@ -5,6 +5,7 @@
 
 from pathlib import Path
 
+import pytest
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
 from radical_haystack.evaluation import fill_store, load_catalogue, load_fashioniq
@@ -45,7 +46,12 @@ def test_nothing_to_fill_with(tmp_path: Path, tiny_siglip: str, fashioniq: Path)
     assert (report.indexed, report.total) == (0, 0)
 
 
+def test_images_must_be_in_files(tiny_siglip: str) -> None:
+    with pytest.raises(ValueError, match="'catalogue' are not in files"):
+        fill_store(load_catalogue(queries=1), FAISSDocumentStore(embedding_dim=32), tiny_siglip)
+
+
 def test_the_catalogue_from_files(tmp_path: Path, tiny_siglip: str) -> None:
-    dataset = load_catalogue(tmp_path, queries=1).of_category("text")
+    dataset = load_catalogue(tmp_path, queries=1, candidates=4).of_category("text")
     report = fill_store(dataset, FAISSDocumentStore(embedding_dim=32), tiny_siglip)
-    assert (report.indexed, report.unreadable) == (20, {})
+    assert (report.indexed, report.unreadable) == (4, {})

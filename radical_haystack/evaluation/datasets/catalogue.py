@@ -55,11 +55,12 @@ def load_catalogue(
     root: str | Path | None = None,
     *,
     queries: int = 200,
+    candidates: int = 20,
     seed: int = 42,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CatalogueDataset:
     """
-    Make the benchmark of the drawn catalogue: as many text queries as composed ones, with 20 hard candidates each.
+    Make the benchmark of the drawn catalogue: as many text queries as composed ones, with hard candidates.
 
     The category of a query, and of its images, is `text` or `composed`. A query's own candidates are graded from 0 to
     `FULL_MATCH`; of all other images of its category those that match in full are named too, so that a first stage
@@ -68,35 +69,38 @@ def load_catalogue(
     :param root: A folder to draw the images into, for pipelines and stores, which read files; those that are there
         already are kept. `None`: draw each when it is asked for.
     :param queries: How many queries of each category.
+    :param candidates: How many candidates each has, the target included.
     :param seed: Seed of the queries and of all that is drawn.
     :param progress: Called with the number of files looked at and of all.
     :returns: The data set.
-    :raises ValueError: If the number of queries is not positive.
+    :raises ValueError: If a number is not positive.
     """
-    if queries < 1:
-        raise ValueError(f"The catalogue needs at least 1 query of each category, not {queries}.")
+    if min(queries, candidates) < 1:
+        raise ValueError(
+            f"The catalogue needs at least 1 query of each category and 1 candidate, not {queries} and {candidates}."
+        )
     made: list[DatasetQuery] = []
     items: dict[str, BenchmarkItem] = {}
     scenes: dict[str, tuple[Outfit, Scene]] = {}
-    candidates: dict[str, tuple[str, ...]] = {}
+    ids: dict[str, tuple[str, ...]] = {}
     qrels: dict[str, dict[str, int]] = {}
     for category, benchmark in (
-        ("text", benchmark_text(seed, queries)),
-        ("composed", benchmark_composed(seed, queries)),
+        ("text", benchmark_text(seed, queries, candidates)),
+        ("composed", benchmark_composed(seed, queries, candidates)),
     ):
         first = len(made)
         for number, item in enumerate(benchmark, start=1):
-            query_id = f"{category}-{seed}-{number:04d}"
+            query_id = f"{category}-{seed}-{candidates}-{number:04d}"
             reference = None
             if item.reference:
                 reference = _document(f"{query_id}-reference", category)
                 scenes[reference.id] = item.reference
             made.append(DatasetQuery(query_id, item.query.text, category, reference))
             items[query_id] = item
-            candidates[query_id] = tuple(f"{query_id}-{place:02d}" for place in range(1, len(item.candidates) + 1))
-            scenes |= dict(zip(candidates[query_id], item.candidates, strict=True))
-        qrels |= _grades({query.id: items[query.id] for query in made[first:]}, candidates)
-    documents = tuple(_document(name, query.category) for query in made for name in candidates[query.id])
+            ids[query_id] = tuple(f"{query_id}-{place:02d}" for place in range(1, len(item.candidates) + 1))
+            scenes |= dict(zip(ids[query_id], item.candidates, strict=True))
+        qrels |= _grades({query.id: items[query.id] for query in made[first:]}, ids)
+    documents = tuple(_document(name, query.category) for query in made for name in ids[query.id])
     if root is not None:
         _write(Path(root), scenes, progress)
     return CatalogueDataset(
@@ -105,8 +109,10 @@ def load_catalogue(
         documents=documents,
         queries=tuple(made),
         qrels=qrels,
-        candidates=candidates,
+        candidates=ids,
         relevant_from=FULL_MATCH,
+        candidates_per_query=candidates,
+        pool_size=candidates,
         items=items,
         scenes=scenes,
     )
