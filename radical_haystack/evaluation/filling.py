@@ -38,9 +38,7 @@ def fill_store(
     :raises ValueError: If the images of the data set are not in files.
     """
     if not dataset.root:
-        raise ValueError(
-            f"The images of the data set '{dataset.name}' are not in files: load it with a folder."
-        )
+        raise ValueError(f"The images of the data set '{dataset.name}' are not in files: load it with a folder.")
     pipeline = build_indexing_pipeline(
         document_store, first_stage, root_path=dataset.root, batch_size=batch_size, device=device
     )

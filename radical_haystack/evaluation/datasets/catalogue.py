@@ -5,9 +5,10 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from haystack import Document
 from PIL import Image
@@ -26,6 +27,8 @@ from radical_haystack.evaluation.datasets.base import Dataset, DatasetQuery
 
 FULL_MATCH = 10
 """The grade of an image that has everything the query asks for; lower ones count tenths of what is asked for."""
+
+_Look: TypeAlias = frozenset[tuple[str | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,27 @@ class CatalogueDataset(Dataset):
         """
         return super().image(document) if self.root else draw(*self.scenes[document.id]).image
 
+    def gallery_qrels(self) -> dict[str, dict[str, int]]:
+        """
+        The relevance judgements for a first stage that searches all images of a query's category.
+
+        The candidates of other queries have a few more full matches; `qrels` has those of its own candidates only.
+
+        :returns: By query id and document id, the grade.
+        """
+        looks: defaultdict[tuple[str, _Look], list[tuple[str, Outfit]]] = defaultdict(list)
+        for document in self.documents:
+            outfit, _ = self.scenes[document.id]
+            looks[document.meta["category"], _look(outfit.garments)].append((document.id, outfit))
+        qrels: dict[str, dict[str, int]] = {}
+        for query in self.queries:
+            wanted = self.items[query.id].query
+            # All queries of the benchmark name all garments, so whatever matches one has the look that it asks for.
+            alike = looks[query.category, _look(wanted.wanted)]
+            qrels[query.id] = {name: FULL_MATCH for name, outfit in alike if wanted.matches(outfit)}
+            qrels[query.id] |= self.qrels[query.id]
+        return qrels
+
 
 def load_catalogue(
     root: str | Path | None = None,
@@ -62,9 +86,8 @@ def load_catalogue(
     """
     Make the benchmark of the drawn catalogue: as many text queries as composed ones, with hard candidates.
 
-    The category of a query, and of its images, is `text` or `composed`. A query's own candidates are graded from 0 to
-    `FULL_MATCH`; of all other images of its category those that match in full are named too, so that a first stage
-    searching all of them is judged rightly. The same seed gives the same queries, candidates and images.
+    The category of a query, and of its images, is `text` or `composed`. A query's candidates are graded from 0 to
+    `FULL_MATCH`, which only one of them reaches. The same seed gives the same queries, candidates and images.
 
     :param root: A folder to draw the images into, for pipelines and stores, which read files; those that are there
         already are kept. `None`: draw each when it is asked for.
@@ -88,7 +111,6 @@ def load_catalogue(
         ("text", benchmark_text(seed, queries, candidates)),
         ("composed", benchmark_composed(seed, queries, candidates)),
     ):
-        first = len(made)
         for number, item in enumerate(benchmark, start=1):
             query_id = f"{category}-{seed}-{candidates}-{number:04d}"
             reference = None
@@ -99,7 +121,8 @@ def load_catalogue(
             items[query_id] = item
             ids[query_id] = tuple(f"{query_id}-{place:02d}" for place in range(1, len(item.candidates) + 1))
             scenes |= dict(zip(ids[query_id], item.candidates, strict=True))
-        qrels |= _grades({query.id: items[query.id] for query in made[first:]}, ids)
+            grades = (FULL_MATCH * relevance // item.query.max_relevance for relevance in item.relevances)
+            qrels[query_id] = dict(zip(ids[query_id], grades, strict=True))
     documents = tuple(_document(name, query.category) for query in made for name in ids[query.id])
     if root is not None:
         _write(Path(root), scenes, progress)
@@ -122,22 +145,7 @@ def _document(name: str, category: str) -> Document:
     return Document(id=name, meta={"file_path": f"{name}.png", "name": name, "category": category})
 
 
-def _grades(
-    items: Mapping[str, BenchmarkItem], candidates: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, dict[str, int]]]:
-    """The grades of each query's own candidates, and of other queries' candidates that match it in full."""
-    looks: defaultdict[frozenset[tuple[str | None, ...]], list[tuple[str, Outfit]]] = defaultdict(list)
-    for query_id, item in items.items():
-        for name, (outfit, _) in zip(candidates[query_id], item.candidates, strict=True):
-            looks[_look(outfit.garments)].append((name, outfit))
-    for query_id, item in items.items():
-        # All queries of the benchmarks name all garments, so whatever matches one has the look that it asks for.
-        others = {name: FULL_MATCH for name, outfit in looks[_look(item.query.wanted)] if item.query.matches(outfit)}
-        own = (FULL_MATCH * relevance // item.query.max_relevance for relevance in item.relevances)
-        yield query_id, others | dict(zip(candidates[query_id], own, strict=True))
-
-
-def _look(garments: tuple[Garment, ...] | tuple[GarmentSpec, ...]) -> frozenset[tuple[str | None, ...]]:
+def _look(garments: tuple[Garment, ...] | tuple[GarmentSpec, ...]) -> _Look:
     """All that a full description always names: everything but the pockets."""
     return frozenset((garment.kind, garment.colour, garment.pattern, garment.length) for garment in garments)
 
