@@ -6,7 +6,7 @@
 from haystack.core.serialization import allow_deserialization_module
 
 from radical_haystack.components.composed_embedder import ComposedQueryEmbedder
-from radical_haystack.components.composed_query import ComposedQuery, ComposedQueryBuilder
+from radical_haystack.components.composed_query import ComposedQuery, ComposedQueryBuilder, ReferenceFilter
 from radical_haystack.components.embedders import DocumentImageEmbedder, QueryTextEmbedder
 from radical_haystack.components.image_loading import ImageReadError, load_image
 from radical_haystack.components.rankers import RadicalRanker
@@ -22,5 +22,6 @@ __all__ = [
     "ImageReadError",
     "QueryTextEmbedder",
     "RadicalRanker",
+    "ReferenceFilter",
     "load_image",
 ]

@@ -117,7 +117,7 @@ class ComposedQueryEmbedder:
         self.revision = revision
         self.file_path_meta_field = file_path_meta_field
         self.root_path = root_path
-        self._loader: QueryTextEmbedder | None = None
+        self._backend: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -167,7 +167,7 @@ class ComposedQueryEmbedder:
 
     def warm_up(self) -> None:
         """Load the model, once; other embedders of the same model share it."""
-        if self._loader is None:
+        if self._backend is None:
             loader = QueryTextEmbedder(
                 model=self.model,
                 pooling=self.pooling,
@@ -183,7 +183,7 @@ class ComposedQueryEmbedder:
                 revision=self.revision,
             )
             loader.warm_up()
-            self._loader = loader
+            self._backend = loader.embedding_backend
 
     @component.output_types(embedding=list[float])
     def run(self, composed_query: ComposedQuery) -> dict[str, list[float]]:
@@ -200,11 +200,10 @@ class ComposedQueryEmbedder:
             root_path=self.root_path or "",
         )
         self.warm_up()
-        assert self._loader is not None
-        assert self._loader.embedding_backend is not None
-        model = self._loader.embedding_backend.model
-        image = image_input(model, image)
-        text = text_input(model, self.prefix + composed_query.text + self.suffix, lower_case=self.lower_case)
+        image = image_input(self._backend.model, image)
+        text = text_input(
+            self._backend.model, self.prefix + composed_query.text + self.suffix, lower_case=self.lower_case
+        )
         vector = self._joint(image, text) if self.mode == "joint" else self._fused(image, text)
         return {"embedding": vector.tolist()}
 
@@ -226,8 +225,7 @@ class ComposedQueryEmbedder:
         return total / length if self.normalize_embeddings and length else total
 
     def _encode(self, item: Any, normalize: bool, encode_kwargs: dict[str, Any] | None) -> np.ndarray:
-        assert self._loader is not None
-        (vector,) = self._loader.embedding_backend.embed(
+        (vector,) = self._backend.embed(
             [item],
             show_progress_bar=self.progress_bar,
             normalize_embeddings=normalize,
