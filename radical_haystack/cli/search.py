@@ -46,8 +46,11 @@ def index(
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="What to look for; with --reference, what shall be different.")],
     store: Store,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="IMG", help="An image to start from; it is not among the results itself.")
+    ] = None,
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
     keep_ratio: KeepRatio = 0.2,
     model: Model = DEFAULT_MODEL,
@@ -58,14 +61,18 @@ def search(
         from radical_haystack.pipelines import search_folder
 
         progress("Loading the models", 0, 0)
-        documents = search_folder(store, query, model=model, top_k=top_k, keep_ratio=keep_ratio)
+        documents = search_folder(
+            store, query, reference_image=reference, model=model, top_k=top_k, keep_ratio=keep_ratio
+        )
     results = [
         {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}
         for document in documents
     ]
     if as_json:
-        return print_json({"query": query, "results": results})
-    table = Table("rank", "file", "score", "first stage", "tokens kept", title=query)
+        start = {} if reference is None else {"reference": str(reference)}
+        return print_json({"query": query, **start, "results": results})
+    title = query if reference is None else f"{reference.name}: {query}"
+    table = Table("rank", "file", "score", "first stage", "tokens kept", title=escape(title))
     for result in results:
         score = "unreadable" if result["score"] is None else f"{result['score']:.3f}"
         tokens = f"{result['kept_tokens']} of {result['total_tokens']}"

@@ -146,15 +146,16 @@ def build_composed_pipeline(
     pipeline = Pipeline()
     pipeline.add_component("builder", ComposedQueryBuilder(**source))
     pipeline.add_component("embedder", stage.composed_embedder(device=device))
+    if exclude_reference:  # added before the retriever, so that a pipeline read from YAML is written as the same YAML
+        pipeline.add_component("reference_filter", ReferenceFilter(top_k=candidates, **source))
     retriever = retriever or find_retriever(document_store)
     checked = FirstStageRetriever(retriever=retriever, first_stage=stage.name, top_k=found)
     pipeline.add_component("retriever", checked)
     pipeline.add_component("ranker", ranker)
     pipeline.connect("builder.composed_query", "embedder.composed_query")
-    pipeline.connect("embedder.embedding", "retriever.query_embedding")
     pipeline.connect("builder.composed_query", "ranker.composed_query")
+    pipeline.connect("embedder.embedding", "retriever.query_embedding")
     if exclude_reference:
-        pipeline.add_component("reference_filter", ReferenceFilter(top_k=candidates, **source))
         pipeline.connect("builder.composed_query", "reference_filter.composed_query")
         pipeline.connect("retriever.documents", "reference_filter.documents")
         pipeline.connect("reference_filter.documents", "ranker.documents")
