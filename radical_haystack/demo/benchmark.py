@@ -9,7 +9,8 @@ from statistics import fmean, median
 
 from PIL import Image
 
-from radical_haystack.catalog import benchmark_text, draw
+from radical_haystack.catalog import BenchmarkItem, draw
+from radical_haystack.components import ComposedQuery
 from radical_haystack.pipelines.first_stages import FirstStage
 from radical_haystack.vlm import ListwiseVLM, Ranking
 from radical_haystack.vlm.families import family_of
@@ -45,10 +46,8 @@ class Benchmark:
 def run_benchmark(
     vlm: ListwiseVLM,
     first_stage: FirstStage,
+    items: Sequence[BenchmarkItem],
     *,
-    queries: int,
-    candidates: int = 20,
-    seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Benchmark:
     """
@@ -56,24 +55,23 @@ def run_benchmark(
 
     :param vlm: The reranking model.
     :param first_stage: The first stage.
-    :param queries: How many queries.
-    :param candidates: Candidates per query, one of them right.
-    :param seed: Seed of the queries.
+    :param items: Queries with their candidates, text queries or composed ones, at least one.
     :param progress: Called with the number of queries done and of all.
     """
-    text_embedder, image_embedder = first_stage.text_embedder(), first_stage.image_embedder()
+    image_embedder = first_stage.image_embedder()
+    embed_query = _query_embedder(first_stage)
     ranks: dict[str, list[int]] = {name: [] for name in ("first_stage", *METHODS)}
     seconds: dict[str, list[float]] = {name: [] for name in METHODS}
-    for number, item in enumerate(benchmark_text(seed, queries, candidates)):
+    for number, item in enumerate(items):
         images = [draw(outfit, scene).image for outfit, scene in item.candidates]
-        query = text_embedder.run(text=item.query.text)["embedding"]
-        order = _by_similarity(query, image_embedder.embed_images(images))
+        reference = None if item.reference is None else draw(*item.reference).image
+        order = _by_similarity(embed_query(item.query.text, reference), image_embedder.embed_images(images))
         ranks["first_stage"].append(order.index(item.target_index) + 1)
         for name in METHODS:
-            ranking, duration = timed_rank(vlm, item.query.text, [images[k] for k in order], name)
+            ranking, duration = timed_rank(vlm, item.query.text, [images[k] for k in order], name, reference)
             ranks[name].append(ranking.order.index(order.index(item.target_index)) + 1)
             seconds[name].append(duration)
-        progress(number + 1, queries)
+        progress(number + 1, len(items))
     return Benchmark(
         mrr_at_10={name: mrr_at_10(values) for name, values in ranks.items()},
         prefill_seconds={name: median(values) for name, values in seconds.items()},
@@ -89,7 +87,9 @@ def mrr_at_10(ranks: Sequence[int]) -> float:
     return fmean(1 / rank if rank <= 10 else 0.0 for rank in ranks)
 
 
-def timed_rank(vlm: ListwiseVLM, query: str, images: Sequence[Image.Image], method: str) -> tuple[Ranking, float]:
+def timed_rank(
+    vlm: ListwiseVLM, query: str, images: Sequence[Image.Image], method: str, reference: Image.Image | None = None
+) -> tuple[Ranking, float]:
     """
     Rank in one pass, and measure how long the decoder takes with all that pruning adds to it.
 
@@ -97,6 +97,7 @@ def timed_rank(vlm: ListwiseVLM, query: str, images: Sequence[Image.Image], meth
     :param query: The query.
     :param images: The candidates.
     :param method: One of `METHODS`.
+    :param reference: The reference image of a composed query.
     :returns: The ranking and the decoder's seconds.
     """
     pruner, keep_ratio = METHODS[method]
@@ -107,11 +108,25 @@ def timed_rank(vlm: ListwiseVLM, query: str, images: Sequence[Image.Image], meth
         decoder.register_forward_hook(lambda *_: stamps.append(stamp(vlm.device))),
     ]
     try:
-        ranking = vlm.rank(query, images, pruner=pruner, keep_ratio=keep_ratio, window_size=len(images))
+        ranking = vlm.rank(query, images, reference, pruner=pruner, keep_ratio=keep_ratio, window_size=len(images))
     finally:
         for handle in handles:
             handle.remove()
     return ranking, seconds_between(*stamps)
+
+
+def _query_embedder(first_stage: FirstStage) -> Callable[[str, Image.Image | None], list[float]]:
+    text_embedder, composed_embedder = first_stage.text_embedder(), first_stage.composed_embedder()
+
+    def embed(text: str, reference: Image.Image | None) -> list[float]:
+        if reference is None:
+            output = text_embedder.run(text=text)
+        else:
+            output = composed_embedder.run(composed_query=ComposedQuery(text, reference))
+        embedding: list[float] = output["embedding"]
+        return embedding
+
+    return embed
 
 
 def _by_similarity(query: Sequence[float], embeddings: Sequence[Sequence[float]]) -> list[int]:

@@ -35,6 +35,8 @@ def write_report(
     queries: Sequence["ShownQuery"],
     benchmark: Benchmark,
     benchmark_queries: int,
+    composed_benchmark: Benchmark,
+    composed_queries: int,
     candidates: int,
     pictures: int,
     keep_ratio: float,
@@ -44,8 +46,10 @@ def write_report(
 
     :param path: The HTML file.
     :param queries: The queries to show.
-    :param benchmark: The figures on held-out queries.
+    :param benchmark: The figures on held-out text queries.
     :param benchmark_queries: How many those were.
+    :param composed_benchmark: The figures on held-out composed queries.
+    :param composed_queries: How many those were.
     :param candidates: Candidates per query.
     :param pictures: Pictures in the index.
     :param keep_ratio: Share of the visual tokens kept in the searches shown.
@@ -58,10 +62,12 @@ def write_report(
     page = environment.get_template("report.html.jinja").render(
         queries=queries,
         mrr=[_bar(name, value) for name, value in benchmark.mrr_at_10.items()],
+        composed_mrr=[_bar(name, value) for name, value in composed_benchmark.mrr_at_10.items()],
         prefill_speedup=benchmark.prefill_speedup,
         prefill_dense=benchmark.prefill_seconds["dense"],
         prefill_pruned=benchmark.prefill_seconds["radical_0.2"],
         benchmark_queries=benchmark_queries,
+        composed_queries=composed_queries,
         candidates=candidates,
         pictures=pictures,
         keep_ratio=keep_ratio,

@@ -25,6 +25,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     run(monkeypatch, *words, "--json")
     result = json.loads(capsys.readouterr().out)
     assert set(result["mrr_at_10"]) == {"first_stage", "dense", "radical_0.2", "radical_0.1", "random_0.2"}
+    assert set(result["composed_mrr_at_10"]) == set(result["mrr_at_10"])
     assert result["prefill_speedup"] > 0
     assert Path(result["report"]).is_file()
     run(monkeypatch, *words)

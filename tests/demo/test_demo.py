@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from radical_haystack.catalog import gallery_items
 from radical_haystack.demo import DemoResult, run_demo, write_report
 from radical_haystack.demo.benchmark import METHODS, Benchmark, mrr_at_10
-from radical_haystack.demo.run import ShownImage, ShownQuery
+from radical_haystack.demo.run import ShownImage, ShownQuery, _changes
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,9 @@ def test_figures(result: DemoResult) -> None:
     figures = json.loads(json.dumps(result.to_dict()))
     assert set(figures["mrr_at_10"]) == {"first_stage", "dense", "radical_0.2", "radical_0.1", "random_0.2"}
     assert all(0 <= value <= 1 for value in figures["mrr_at_10"].values())
+    assert set(figures["composed_mrr_at_10"]) == set(figures["mrr_at_10"])
+    assert all(0 <= value <= 1 for value in figures["composed_mrr_at_10"].values())
+    assert figures["composed_queries"] == 1
     times = figures["prefill_ms"]
     assert figures["prefill_speedup"] == pytest.approx(times["dense"] / times["radical_0.2"])
     assert Path(figures["report"]).is_file()
@@ -50,7 +54,8 @@ def test_figures(result: DemoResult) -> None:
 
 
 def test_shown_queries(result: DemoResult) -> None:
-    assert len({query.text for query in result.queries}) == 2
+    assert len({query.text for query in result.queries}) == 4
+    assert [query.reference is None for query in result.queries] == [True, True, False, False]
     for query in result.queries:
         assert len(query.first_stage) == len(query.reranked) == 10
         assert [image.rank for image in query.reranked] == list(range(1, 11))
@@ -62,10 +67,30 @@ def test_shown_queries(result: DemoResult) -> None:
         assert all(hits.get(image.path, image.hit) == image.hit for image in query.reranked)
 
 
+def test_composed_searches_start_from_a_picture_of_the_gallery(result: DemoResult) -> None:
+    for query in result.queries[2:]:
+        assert query.reference is not None
+        assert query.reference.is_file()
+        for shown in (query.first_stage, query.reranked):
+            assert query.reference not in [image.path for image in shown]
+    figures = {query.reference: query for query in result.queries[2:]}
+    assert len(figures) == 2
+
+
+def test_changes_lead_to_a_picture_of_the_gallery() -> None:
+    items = gallery_items(30)
+    changes = _changes(items, 2)
+    assert changes == _changes(items, 2)
+    for reference, change in changes:
+        assert change.reference == reference.outfit
+        assert sum(change.matches(item.outfit) for item in items) == 1
+        assert not change.matches(reference.outfit)
+
+
 def test_report_needs_nothing_else(result: DemoResult) -> None:
     page = parsed(result.report)
     sources = [attributes["src"] or "" for tag, attributes in page.tags if tag == "img"]
-    assert len(sources) == 40
+    assert len(sources) == 4 * 20 + 2
     assert all(source.startswith("data:image/jpeg;base64,") for source in sources)
     assert not re.search(r"https?://", result.report.read_text(encoding="utf-8"))
     assert not {"script", "link"} & {tag for tag, _ in page.tags}
@@ -90,11 +115,14 @@ def test_report_escapes_text_and_marks_hits(tmp_path: Path) -> None:
         tmp_path / "a.png", caption='"><b>', hit=True, rank=1, first_stage_rank=3, kept_tokens=2, total_tokens=8
     )
     miss = ShownImage(tmp_path / "a.png", caption="miss", hit=False, rank=2, first_stage_rank=1, total_tokens=0)
+    benchmark = Benchmark(dict.fromkeys(("first_stage", *METHODS), 0.5), dict.fromkeys(METHODS, 0.1))
     report = write_report(
         tmp_path / "new" / "report.html",
-        queries=[ShownQuery(text, (miss, hit), (hit, miss), 0.2, 0.1)],
-        benchmark=Benchmark(dict.fromkeys(("first_stage", *METHODS), 0.5), dict.fromkeys(METHODS, 0.1)),
+        queries=[ShownQuery(text, (miss, hit), (hit, miss), 0.2, 0.1, tmp_path / "a.png")],
+        benchmark=benchmark,
         benchmark_queries=1,
+        composed_benchmark=benchmark,
+        composed_queries=1,
         candidates=20,
         pictures=1,
         keep_ratio=0.2,
