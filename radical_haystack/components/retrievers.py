@@ -107,7 +107,7 @@ class FirstStageRetriever:
                 f"The first stage '{self.first_stage}' makes embeddings of length {len(query_embedding)}, "
                 f"but the store holds embeddings of length {dimension}."
             )
-        options = {"filters": filters, "top_k": top_k or self.top_k}
+        options: dict[str, Any] = {"filters": filters, "top_k": top_k or self.top_k}
         given = {name: value for name, value in options.items() if value is not None}
         documents: list[Document] = self.retriever.run(query_embedding=query_embedding, **given)["documents"]
         self._check_marks(documents)
