@@ -6,7 +6,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from radical_haystack.viz.figures import ACCENT, INK, SOFT, TRUTH, bare, labels_of, new_figure, shortened, write
+from radical_haystack.viz.figures import (
+    ACCENT,
+    INK,
+    SOFT,
+    TRUTH,
+    bare,
+    check_candidates,
+    labels_of,
+    new_figure,
+    shortened,
+    write,
+)
 from radical_haystack.vlm import Ranking
 
 if TYPE_CHECKING:
@@ -26,10 +37,10 @@ def token_budget(
 
     :param methods: Rankings of the same candidates, by method.
     :param order: The candidates to show, in order; default: all, as the first ranking orders them.
-    :param truth: Candidates that match; they are hatched, and ticked below.
+    :param truth: Candidates that match; they are hatched and ticked.
     :param labels: What the candidates are called; default: their numbers.
     :param title: What is shown.
-    :raises ValueError: If there is no method or the rankings are not of the same candidates.
+    :raises ValueError: If there is no method, the rankings are not of the same candidates, or a number does not fit.
     """
     if not methods:
         raise ValueError("Bars of tokens need at least one method.")
@@ -39,6 +50,7 @@ def token_budget(
         if len(ranking.order) != count:
             raise ValueError(f"{name!r} ranks {len(ranking.order)} candidates, the first method {count}.")
     shown = list(first.order if order is None else order)
+    check_candidates(count, shown, truth)
     names = labels_of(count, labels)
     figure = new_figure(max(4.5, 1.2 + 0.36 * len(shown)), 1.1 + 1.25 * len(methods), layout="constrained")
     figure.suptitle(title, fontsize=10.5, color=INK, x=0.01, ha="left", parse_math=False)
@@ -50,13 +62,15 @@ def token_budget(
         axes.bar(places, total, width=0.78, color="#ececec", edgecolor=SOFT, linewidth=0.6, label="before pruning")
         bars = axes.bar(places, kept, width=0.78, color=ACCENT, edgecolor=INK, linewidth=0.6, label="kept")
         for bar, candidate, tokens in zip(bars, shown, kept, strict=True):
-            if candidate in truth:
+            matches = candidate in truth
+            if matches:
                 bar.set(facecolor=TRUTH, hatch="////")
-            write(axes, bar.get_x() + bar.get_width() / 2, tokens, str(tokens), "small", ha="center", va="bottom")
+            count = f"✓ {tokens}" if matches else str(tokens)
+            write(axes, bar.get_x() + bar.get_width() / 2, tokens, count, "small", ha="center", va="bottom")
         bare(axes)
         axes.set_ylabel("tokens", fontsize=8, color=INK)
         axes.set_title(name, fontsize=9, color=INK, weight="bold", loc="left", parse_math=False)
-    ticks = [shortened(names[candidate], 18) + (" ✓" if candidate in truth else "") for candidate in shown]
+    ticks = [shortened(names[candidate], 18) for candidate in shown]
     grid[-1, 0].set_xticks(places, ticks, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     for tick, candidate in zip(grid[-1, 0].get_xticklabels(), shown, strict=True):
         if candidate in truth:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all figures share: where they come from, how they look, and how they are saved."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,19 @@ def labels_of(count: int, labels: Sequence[str] | None) -> list[str]:
     if len(labels) != count:
         raise ValueError(f"There are {count} candidates, but {len(labels)} labels.")
     return list(labels)
+
+
+def check_candidates(count: int, *chosen: Collection[int]) -> None:
+    """
+    Refuse candidates that do not exist.
+
+    :param count: Number of candidates.
+    :param chosen: Indices of candidates.
+    :raises ValueError: If one is outside.
+    """
+    unknown = sorted({candidate for some in chosen for candidate in some if not 0 <= candidate < count})
+    if unknown:
+        raise ValueError(f"Candidates {unknown} do not exist: there are {count}, counted from 0.")
 
 
 def check_picture_path(path: str | Path) -> Path:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radical_haystack.pruning.pruners import BEFORE_DECODER
-from radical_haystack.viz.figures import INK, SOFT, TRUTH, labels_of, new_figure, shortened, write
+from radical_haystack.viz.figures import INK, SOFT, TRUTH, check_candidates, labels_of, new_figure, shortened, write
 from radical_haystack.viz.masks import TokenMask, dimmed, pruning_layers, token_masks
 from radical_haystack.vlm import Ranking
 
@@ -133,7 +133,8 @@ def _counts(masks: Sequence[TokenMask], totals: Sequence[int]) -> list[str]:
 
 def _share(masks: Sequence[TokenMask], total: int) -> str:
     kept = sum(int(mask.sum()) for mask in masks)
-    return f"{kept} of {total}\ntokens kept"
+    images = "image" if len(masks) == 1 else f"{len(masks)} images"
+    return f"{kept} of {total}\ntokens kept in\nall {images}"
 
 
 def _picture(
@@ -188,9 +189,7 @@ def _check(images: Sequence[Image.Image], rows: Sequence[_Row], order: Sequence[
     for row in rows:
         if len(row.masks) != len(images):
             raise ValueError(f"There are {len(images)} images, but {row.name!r} is of {len(row.masks)} candidates.")
-    unknown = sorted(candidate for candidate in {*order, *truth} if not 0 <= candidate < len(images))
-    if unknown:
-        raise ValueError(f"Candidates {unknown} do not exist: there are {len(images)} images.")
+    check_candidates(len(images), order, truth)
 
 
 def _columns(images: Sequence[Image.Image], order: Sequence[int]) -> list[tuple[float, float]]:

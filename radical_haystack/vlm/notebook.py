@@ -22,7 +22,7 @@ _SCORE_NAMES = {"log_probability": "log-probability", "reciprocal_rank": "1 / ra
 
 # Colours are the notebook's own or half transparent, so that the table reads on light and on dark.
 _STYLE = """
-.radical-ranking { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.radical-ranking { border-collapse: collapse; color: inherit; font-size: inherit; font-variant-numeric: tabular-nums; }
 .radical-ranking caption { text-align: left; padding: .3em .5em; opacity: .8; }
 .radical-ranking th, .radical-ranking td { padding: .2em .7em; text-align: right; vertical-align: middle;
   border-bottom: 1px solid rgba(128, 128, 128, .3); }
@@ -32,6 +32,7 @@ _STYLE = """
 .radical-ranking .bar { display: inline-block; width: 7em; height: .6em; margin-right: .6em; border-radius: 3px;
   background: rgba(128, 128, 128, .3); overflow: hidden; }
 .radical-ranking .bar span { display: block; height: 100%; background: #3d8fd1; }
+.radical-ranking .count { display: inline-block; min-width: 4.5em; }
 """
 
 
@@ -69,7 +70,9 @@ def _caption(ranking: "Ranking") -> str:
 def _row(ranking: "Ranking", rank: int, candidate: int) -> str:
     kept, total = ranking.kept_tokens[candidate], ranking.total_tokens[candidate]
     share = 100 * kept / total if total else 0.0
-    bar = f"<span class='bar'><span style='width: {share:.1f}%'></span></span>{kept} / {total}"
+    bar = (
+        f"<span class='bar'><span style='width: {share:.1f}%'></span></span><span class='count'>{kept} / {total}</span>"
+    )
     score = f"{ranking.scores[candidate]:.3f}"
     return f"<tr><td>{rank}</td><td>{_candidate(ranking, candidate)}</td><td>{score}</td><td>{bar}</td></tr>"
 
