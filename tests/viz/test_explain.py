@@ -4,6 +4,7 @@
 """The `explain` command, on a small store with tiny models."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +100,17 @@ def test_a_model_without_a_schedule_is_refused_where_one_is_needed(
     assert errors.splitlines()[-1].startswith("error:")
     assert "radical-haystack calibrate --model" in errors
     assert run(*words, "fastv", "visionzip")[0] == 0
+
+
+def test_the_readme_shows_a_small_picture_beside_its_command() -> None:
+    root = Path(__file__).parents[2]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    command, shown, picture = re.search(
+        r"(explain .*?) --out (\S+).*?\]\((docs/images/\S+)\)", readme, re.DOTALL
+    ).groups()
+    assert "```python" not in command
+    assert Path(shown).name == Path(picture).name
+    assert (root / picture).stat().st_size < 300_000
 
 
 @pytest.mark.parametrize(
