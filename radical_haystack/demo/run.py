@@ -38,7 +38,7 @@ from radical_haystack.pipelines import (
     index_folder,
     open_store,
 )
-from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pipelines.first_stages import FirstStage, first_stage_of
 from radical_haystack.vlm import ListwiseVLM
 
 CANDIDATES = 20
@@ -165,6 +165,7 @@ def run_demo(
     index_folder(gallery, store, first_stage=first_stage, progress=lambda *at: progress("Indexing the gallery", *at))
     vlm = ListwiseVLM.load(resolve_model(model), device=ComponentDevice.resolve_device(None).to_torch_str())
     stage = first_stage_of(first_stage)
+    assert isinstance(stage, FirstStage)  # as every name is
     composed_queries = (benchmark_queries + 1) // 2
     benchmark = run_benchmark(
         vlm,
