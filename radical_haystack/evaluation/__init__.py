@@ -16,6 +16,14 @@ from radical_haystack.evaluation.datasets import (
     load_mscoco,
 )
 from radical_haystack.evaluation.filling import fill_store
+from radical_haystack.evaluation.first_stages import (
+    FirstStageComparison,
+    PoolFigures,
+    PoolOverlap,
+    compare_first_stages,
+    jaccard_index,
+    rank_biased_overlap,
+)
 from radical_haystack.evaluation.metrics import METRICS, OVERALL, MeanMetrics, RunMetrics, evaluate_run
 from radical_haystack.evaluation.trec import (
     Qrels,
@@ -34,17 +42,23 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "DatasetQuery",
+    "FirstStageComparison",
     "MeanMetrics",
+    "PoolFigures",
+    "PoolOverlap",
     "Qrels",
     "Run",
     "RunMetrics",
+    "compare_first_stages",
     "evaluate_run",
     "fill_store",
+    "jaccard_index",
     "load_catalogue",
     "load_dataset",
     "load_fashioniq",
     "load_flickr30k",
     "load_mscoco",
+    "rank_biased_overlap",
     "read_trec_qrels",
     "read_trec_run",
     "write_trec_qrels",

@@ -10,13 +10,14 @@ from haystack.utils import ComponentDevice
 
 from radical_haystack.evaluation.datasets import Dataset
 from radical_haystack.pipelines import build_indexing_pipeline
+from radical_haystack.pipelines.first_stages import AnyFirstStage
 from radical_haystack.pipelines.indexing import IndexReport
 
 
 def fill_store(
     dataset: Dataset,
     document_store: DocumentStore,
-    first_stage: str = "bundled",
+    first_stage: AnyFirstStage = "bundled",
     *,
     batch_size: int = 32,
     device: ComponentDevice | None = None,
@@ -30,7 +31,8 @@ def fill_store(
 
     :param dataset: The data set; of one with categories, `dataset.of_category(...)` gives a part, for a store each.
     :param document_store: The store.
-    :param first_stage: A preset's name (see `FIRST_STAGES`) or a model for sentence-transformers.
+    :param first_stage: A preset's name (see `FIRST_STAGES`), a model for sentence-transformers, a `FirstStage` or an
+        `EmbedderPair`.
     :param batch_size: Images per batch.
     :param device: Where to run the model; `None` for the default device.
     :param progress: Called with the number of images looked at and of all.
