@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from radical_haystack.cli import app as browser
 from radical_haystack.cli import calibrate, cost, data, demo, explain, search, shared
 
 app = typer.Typer(
@@ -15,6 +16,7 @@ app = typer.Typer(
     help="Rerank images with a listwise vision-language model that prunes its visual tokens (RaDiCal).",
 )
 app.command()(demo.demo)
+app.command()(browser.app)
 app.command()(search.index)
 app.command()(search.search)
 app.command(cls=shared.ManyValues)(explain.explain)

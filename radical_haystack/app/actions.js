@@ -1,0 +1,28 @@
+// What the buttons and switches in the results do. Gradio runs this once for the element that holds the results.
+const show = (card, stage) =>
+  card.querySelectorAll(".rh-veil").forEach((veil) => { veil.hidden = veil.dataset.stage !== stage; });
+
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.pick) trigger("pick", { id: button.dataset.pick });
+  if (button?.dataset.example) trigger("example", { text: button.dataset.example });
+});
+
+element.addEventListener("change", (event) => {
+  const input = event.target;
+  if ("tokens" in input.dataset) show(input.closest(".rh-card"), input.value);
+  if ("tokensAll" in input.dataset) {
+    element.querySelectorAll("input[data-tokens]").forEach((other) => { other.checked = other.value === input.value; });
+    element.querySelectorAll(".rh-card").forEach((card) => show(card, input.value));
+  }
+});
+
+// The same picture in the other order.
+const mark = (event, on) => {
+  const id = event.target.closest?.(".rh-card")?.dataset.document;
+  element.querySelectorAll(".rh-card").forEach((card) => card.classList.toggle("rh-twin", on && card.dataset.document === id));
+};
+element.addEventListener("pointerover", (event) => mark(event, true));
+element.addEventListener("pointerout", (event) => mark(event, false));
+element.addEventListener("focusin", (event) => mark(event, true));
+element.addEventListener("focusout", (event) => mark(event, false));

@@ -1,0 +1,279 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The app's interface in Gradio: what is on the page, and what happens when something on it is used."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.data_classes import ImageData
+
+from radical_haystack.app import page
+from radical_haystack.app.searching import (
+    MAX_QUERY,
+    MAX_UPLOAD_BYTES,
+    Reference,
+    Searcher,
+    SearchError,
+    reference_from_file,
+)
+from radical_haystack.pruning import PRUNERS
+
+_HERE = Path(__file__).parent
+_FONTS = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica", "Arial", "sans-serif"]
+_MONO = ["ui-monospace", "Consolas", "monospace"]
+_FOCUS_QUERY = "() => document.querySelector('#rh-query textarea, #rh-query input').focus()"
+_TO_RESULTS = "() => { if (innerWidth < 761) document.querySelector('#rh-status').scrollIntoView({block: 'start'}) }"
+_ASK, _CHANGE = "What are you looking for?", "Like the reference image, but …"
+_PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+_SESSIONS = 100
+_WAITING = 32
+_DAY = 86400
+
+
+class ReferenceImage(gr.Image):
+    """An upload that is handed on as it is: what is wrong with a file, the app says itself."""
+
+    def preprocess(self, payload: ImageData | None) -> ImageData | None:
+        """
+        Hand on the uploaded file.
+
+        :param payload: The file in Gradio's upload folder.
+        """
+        return payload
+
+    def get_block_name(self) -> str:
+        """The name of the component in the browser."""
+        return "image"
+
+
+class Handlers:
+    """
+    What happens when something on the page is used. Each handler returns the new values of what it changes.
+
+    :param searcher: Does the work.
+    """
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    def search(
+        self, index: int, query: str, reference: Reference | None, pruner: str, keep_ratio: float
+    ) -> Iterator[tuple[Any, Any]]:
+        """
+        Search, showing the first stage's order while the model is reading.
+
+        :returns: Status and results, several times.
+        """
+        try:
+            yield page.working("Finding candidates …"), gr.skip()
+            found = self._searcher.retrieve(index, query, reference)
+            yield page.working(f"Reading {len(found.documents)} images in one prompt …"), page.first_results(found)
+            yield self._reranked(found, pruner, keep_ratio)
+        except (ValueError, OSError) as error:
+            yield page.problem(str(error)), gr.skip()
+
+    def refine(
+        self, index: int, query: str, reference: Reference | None, pruner: str, keep_ratio: float
+    ) -> Iterator[tuple[Any, Any]]:
+        """
+        Search again after a setting was changed, with the former results in place until the new ones are there.
+
+        :returns: Status and results, several times.
+        """
+        if not query.strip():
+            yield "", page.welcome(self._searcher.indexes[index])
+            return
+        try:
+            yield page.working("Reading the images again …"), gr.skip()
+            yield self._reranked(self._searcher.retrieve(index, query, reference), pruner, keep_ratio)
+        except (ValueError, OSError) as error:
+            yield page.problem(str(error)), gr.skip()
+
+    def pick(self, index: int, event: gr.EventData) -> tuple[Any, ...]:
+        """
+        Take a result as the reference.
+
+        :returns: Reference, its picture, query and status.
+        """
+        try:
+            reference = self._searcher.reference_from_result(index, event._data.get("id"))
+        except SearchError as error:
+            return gr.skip(), gr.skip(), gr.skip(), page.problem(str(error))
+        return reference, reference.image, _query_box(reference, clear=True), page.notice(_say_what(reference))
+
+    def upload(self, payload: ImageData | None) -> tuple[Any, ...]:
+        """
+        Take an uploaded file as the reference, or none.
+
+        :returns: Reference, its picture, query and status.
+        """
+        if payload is None or payload.path is None:
+            return None, None, _query_box(None), page.notice("The reference image is gone: a search by text again.")
+        try:
+            reference = reference_from_file(payload.path, payload.orig_name or "the image")
+        except SearchError as error:
+            return None, None, _query_box(None), page.problem(str(error))
+        return reference, gr.skip(), _query_box(reference), page.notice(_say_what(reference))
+
+    def example(self, event: gr.EventData) -> str:
+        """
+        Take over an example.
+
+        :returns: The query.
+        """
+        return str(event._data.get("text", ""))[:MAX_QUERY]
+
+    def _reranked(self, found: Any, pruner: str, keep_ratio: float) -> tuple[str, str]:
+        comparison = self._searcher.rank(found, pruner=pruner, keep_ratio=keep_ratio)
+        return page.notice(page.outcome(comparison)), page.results(comparison)
+
+
+def build_app(searcher: Searcher) -> gr.Blocks:
+    """
+    Build the app.
+
+    :param searcher: Does the work.
+    """
+    handlers = Handlers(searcher)
+    with gr.Blocks(
+        title="radical_haystack", analytics_enabled=False, fill_width=True, delete_cache=(_DAY, _DAY)
+    ) as blocks:
+        gr.HTML(
+            "<h1>radical_haystack</h1><p>Retrieve images, then rerank them with a vision-language model that prunes "
+            "its visual tokens.</p>",
+            elem_id="rh-title",
+        )
+        reference = gr.State(None)
+        with gr.Row(equal_height=False):
+            with gr.Column(scale=4, min_width=300):
+                query, button = _query_row()
+                settings = _settings(searcher)
+            with gr.Column(scale=1, min_width=230):
+                picture = _reference_image()
+        status = gr.HTML(
+            html_template='<div role="status" aria-live="polite">${value}</div>', value="", elem_id="rh-status"
+        )
+        results = gr.HTML(
+            page.welcome(searcher.indexes[0]),
+            js_on_load=(_HERE / "actions.js").read_text(encoding="utf-8"),
+            elem_id="rh-results",
+        )
+        index, pruner, keep_ratio = settings
+        asked, shown = [index, query, reference, pruner, keep_ratio], [status, results]
+        chosen = [reference, picture, query, status]
+        for event in (query.submit, button.click):
+            event(handlers.search, asked, shown, **_PRIVATE).then(None, js=_TO_RESULTS, **_PRIVATE)
+        for setting in settings:
+            setting.change(handlers.refine, asked, shown, trigger_mode="always_last", **_PRIVATE)
+        picture.input(handlers.upload, picture, chosen, **_PRIVATE)
+        results.pick(handlers.pick, index, chosen, **_PRIVATE).then(None, js=_FOCUS_QUERY, **_PRIVATE)
+        results.example(handlers.example, None, query, **_PRIVATE).then(handlers.search, asked, shown, **_PRIVATE)
+    return blocks.queue(default_concurrency_limit=2, max_size=_WAITING, api_open=False)
+
+
+def launch_options(host: str, port: int | None) -> dict[str, Any]:
+    """
+    How Gradio has to serve the app: nothing shared, nothing reported, no file handed out but uploads.
+
+    :param host: The address to listen at.
+    :param port: The port; `None` for a free one.
+    """
+    theme = gr.themes.Base(primary_hue="blue", neutral_hue="slate", font=_FONTS, font_mono=_MONO)
+    return {
+        "server_name": host,
+        "server_port": port,
+        "share": False,
+        "theme": theme,
+        "css": (_HERE / "style.css").read_text(encoding="utf-8"),
+        "allowed_paths": [],
+        "max_file_size": MAX_UPLOAD_BYTES,
+        "state_session_capacity": _SESSIONS,
+        "enable_monitoring": False,
+        "run_history": False,
+        "ssr_mode": False,
+        "pwa": False,
+        "footer_links": [],
+        "quiet": True,
+    }
+
+
+def _query_row() -> tuple[gr.Textbox, gr.Button]:
+    with gr.Row(equal_height=True, elem_id="rh-ask"):
+        query = gr.Textbox(
+            label=_ASK,
+            placeholder="a red checked dress",
+            max_lines=1,
+            max_length=MAX_QUERY,
+            autofocus=True,
+            scale=5,
+            min_width=200,
+            elem_id="rh-query",
+        )
+        button = gr.Button("Search", variant="primary", scale=1, min_width=110, elem_id="rh-search")
+    return query, button
+
+
+def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
+    with gr.Row():
+        keep_ratio = gr.Slider(
+            0.05,
+            1.0,
+            value=0.2,
+            step=0.05,
+            label="Keep ratio",
+            info="Share of the visual tokens that reaches the end.",
+            min_width=200,
+            elem_id="rh-keep-ratio",
+        )
+        pruner = gr.Dropdown(
+            list(PRUNERS),
+            value="radical",
+            label="Pruner",
+            info="How the tokens to drop are chosen.",
+            filterable=False,
+            min_width=180,
+            elem_id="rh-pruner",
+        )
+        index = gr.Dropdown(
+            [(index.label, number) for number, index in enumerate(searcher.indexes)],
+            value=0,
+            label="First stage and index",
+            info=_about_indexes(len(searcher.indexes)),
+            filterable=False,
+            min_width=220,
+            elem_id="rh-index",
+        )
+    return index, pruner, keep_ratio
+
+
+def _about_indexes(count: int) -> str:
+    if count > 1:
+        return "An index can be searched only with the first stage that made it."
+    return "An index belongs to one first stage. To compare, make one with each and give --store for each."
+
+
+def _reference_image() -> ReferenceImage:
+    return ReferenceImage(
+        label="Reference image (optional)",
+        sources=["upload", "clipboard"],
+        buttons=[],
+        height=196,
+        placeholder="Drop an image here, or pick a result",
+        alt_text="The reference image",
+        elem_id="rh-reference",
+    )
+
+
+def _query_box(reference: Reference | None, *, clear: bool = False) -> Any:
+    """The query's field, whose meaning depends on whether there is a reference."""
+    text = {"value": ""} if clear else {}
+    if reference is None:
+        return gr.update(label=_ASK, placeholder="a red checked dress", **text)
+    return gr.update(label=_CHANGE, placeholder="is blue instead", **text)
+
+
+def _say_what(reference: Reference) -> str:
+    return f"The reference is {reference.name}. Say what shall be different, then press Enter."

@@ -1,0 +1,149 @@
+# SPDX-FileCopyrightText: 2026 The radical-haystack authors
+#
+# SPDX-License-Identifier: Apache-2.0
+"""The app's HTML: what it says, and that nothing foreign gets into it as markup."""
+
+import base64
+import io
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from radical_haystack.app import page
+from radical_haystack.app.searching import Candidate, Comparison, Reference, Searcher
+from radical_haystack.components import ImageReadError
+
+VOID = {"img", "input"}
+
+
+class Elements(HTMLParser):
+    """All elements with their attributes; open ones must be closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def of_class(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for _, attributes in self.found if name in (attributes.get("class") or "").split()]
+
+
+@pytest.fixture(scope="module")
+def comparison(searcher: Searcher) -> Comparison:
+    return searcher.rank(searcher.retrieve(0, "a red dress"))
+
+
+def decoded(uri: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(uri.partition("base64,")[2])))
+
+
+def candidate(first_rank: int, rank: int) -> Candidate:
+    return Candidate("id", "name", Image.new("RGB", (8, 8)), first_rank, rank)
+
+
+@pytest.mark.parametrize(
+    ("first_rank", "rank", "mark", "words"),
+    [(7, 4, "▲3", "up 3 places, was 7"), (2, 3, "▼1", "down 1 place, was 2"), (5, 5, "=", "same place")],
+)
+def test_rank_changes(first_rank: int, rank: int, mark: str, words: str) -> None:
+    shown = Elements(page.rank_change(candidate(first_rank, rank)))
+    assert mark in shown.text
+    assert words in shown.text
+
+
+def test_both_orders_with_marks_bars_and_switches(comparison: Comparison) -> None:
+    shown = Elements(page.results(comparison))
+    count, stages = len(comparison.candidates), len(comparison.stages)
+    assert len(shown.of_class("rh-card")) == 2 * count
+    assert len(shown.of_class("rh-move")) == count
+    assert len(shown.of_class("rh-veil")) == count * stages
+    picks = [attributes["data-pick"] for attributes in shown.of_class("rh-pick")]
+    assert picks == [candidate.document_id for candidate in comparison.reranked]
+    radios = [attributes for tag, attributes in shown.found if tag == "input"]
+    assert len(radios) == (count + 1) * (stages + 1)
+    assert sum("checked" in attributes for attributes in radios) == count + 1
+    assert len({attributes["name"] for attributes in radios}) == count + 1
+    for label in ("first stage", "reading images", "vision encoder", "language model"):
+        assert label in shown.text
+    assert f"{comparison.total_tokens:,}" in shown.text
+
+
+def test_pictures_have_texts_and_come_with_the_page(comparison: Comparison) -> None:
+    shown = Elements(page.results(comparison))
+    images = [attributes for tag, attributes in shown.found if tag == "img"]
+    assert all("alt" in attributes for attributes in images)
+    assert all(str(attributes["src"]).startswith("data:image/") for attributes in images)
+    assert max(max(decoded(str(attributes["src"])).size) for attributes in images) <= page.THUMBNAIL
+
+
+def test_a_page_is_small(comparison: Comparison) -> None:
+    assert len(page.results(comparison)) < 1_000_000
+
+
+def test_veils_cover_what_was_dropped() -> None:
+    mask = np.array([[True, False, True], [False, False, True]])
+    alpha = np.asarray(decoded(page.veil(mask)))[..., 3]
+    assert ((alpha == 0) == mask).all()
+
+
+def test_foreign_text_is_no_markup(comparison: Comparison) -> None:
+    evil = "<img src=x onerror=alert(1)>\"'`${alert(1)}{{x}}"
+    reference = Reference(evil, Image.new("RGB", (30, 20)))
+    found = replace(comparison.found, query=evil, reference=reference, first_stage=evil)
+    cards = tuple(replace(c, name=evil, document_id=evil) for c in comparison.candidates)
+    broken = replace(cards[0], image=ImageReadError(evil), masks=())
+    whole = replace(comparison, found=found, candidates=(broken, *cards[1:]), pruner=evil)
+    for text in (page.results(whole), page.first_results(found), page.problem(evil), page.notice(evil)):
+        shown = Elements(text)
+        assert not any("onerror" in attributes for _, attributes in shown.found)
+        assert all(attributes.get("src", "data:").startswith("data:") for _, attributes in shown.found)
+    assert evil in Elements(page.problem(evil)).text
+
+
+def test_while_the_model_reads(comparison: Comparison) -> None:
+    shown = Elements(page.first_results(comparison.found))
+    assert len(shown.of_class("rh-waiting")) == len(comparison.candidates)
+    assert shown.of_class("rh-goes") == []
+
+
+def test_unreadable_candidate(comparison: Comparison) -> None:
+    cards = list(comparison.candidates)
+    cards[0] = replace(cards[0], image=ImageReadError("It is gone."), masks=(), score=None)
+    shown = Elements(page.results(replace(comparison, candidates=tuple(cards))))
+    assert "It is gone." in shown.text
+    assert len(shown.of_class("rh-pick")) == len(cards) - 1
+
+
+@pytest.mark.parametrize(("pruner", "hint"), [("dense", "Nothing was pruned"), ("lowres", "makes the images themselves")])
+def test_methods_without_pruning_layers_say_so(searcher: Searcher, pruner: str, hint: str) -> None:
+    compared = searcher.rank(searcher.retrieve(0, "a red dress"), pruner=pruner)
+    assert hint in Elements(page.results(compared)).text
+
+
+def test_outcome(comparison: Comparison) -> None:
+    moved = sum(candidate.moved != 0 for candidate in comparison.candidates)
+    assert f"reranking moved {moved} of them" in page.outcome(comparison)
+    assert "no schedule" in page.outcome(replace(comparison, calibrating=True))
+
+
+def test_welcome(searcher: Searcher) -> None:
+    shown = Elements(page.welcome(searcher.indexes[0]))
+    assert f"{len(searcher.indexes[0])} images" in shown.text
+    assert [attributes["data-example"] for attributes in shown.of_class("rh-chip")] == list(page.EXAMPLES)
