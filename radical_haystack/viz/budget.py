@@ -65,8 +65,8 @@ def token_budget(
             matches = candidate in truth
             if matches:
                 bar.set(facecolor=TRUTH, hatch="////")
-            count = f"✓ {tokens}" if matches else str(tokens)
-            write(axes, bar.get_x() + bar.get_width() / 2, tokens, count, "small", ha="center", va="bottom")
+            note = f"✓ {tokens}" if matches else str(tokens)
+            write(axes, bar.get_x() + bar.get_width() / 2, tokens, note, "small", ha="center", va="bottom")
         bare(axes)
         axes.set_ylabel("tokens", fontsize=8, color=INK)
         axes.set_title(name, fontsize=9, color=INK, weight="bold", loc="left", parse_math=False)

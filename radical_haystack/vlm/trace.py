@@ -5,7 +5,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -147,7 +147,7 @@ class PruningTrace:
         if self.patch_grids is None:
             raise ValueError("This trace does not know its images' token grids; ListwiseVLM.rank records them.")
         sizes = self.total_per_candidate
-        return tuple(_token_grid(*grid, size) for grid, size in zip(self.patch_grids.tolist(), sizes, strict=True))
+        return tuple(_token_grid(grid, size) for grid, size in zip(self.patch_grids.tolist(), sizes, strict=True))
 
     @property
     def kept(self) -> Tensor:
@@ -173,8 +173,9 @@ class PruningTrace:
         return f"PruningTrace({total} -> {self.kept.numel()} visual tokens{stages})"
 
 
-def _token_grid(frames: int, height: int, width: int, tokens: int) -> tuple[int, int]:
+def _token_grid(patches: Sequence[int], tokens: int) -> tuple[int, int]:
     """Rows and columns of an image's tokens, each of which merges a square of patches."""
+    frames, height, width = patches
     side = math.isqrt(frames * height * width // tokens)
     rows, columns = frames * height // side, width // side
     if rows * columns != tokens:
