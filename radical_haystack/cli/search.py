@@ -12,15 +12,30 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from radical_haystack.cli.shared import DEFAULT_MODEL, AsJson, KeepRatio, Model, Store, messages, print_json, work
+from radical_haystack.cli.shared import (
+    DEFAULT_MODEL,
+    AsJson,
+    KeepRatio,
+    Model,
+    Store,
+    TrustRemoteCode,
+    messages,
+    print_json,
+    work,
+)
 
 
 def index(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of images; its subfolders are searched too.")],
     store: Store,
     first_stage: Annotated[
-        str, typer.Option(help="A preset, or any sentence-transformers model for text and images.")
+        str,
+        typer.Option(
+            help="A preset (bundled, qwen3-vl-embedding-2b, qwen3-vl-embedding-8b, jina-embeddings-v4, "
+            "siglip2-base-patch16-512), or any sentence-transformers model for text and images."
+        ),
     ] = "bundled",
+    trust_remote_code: TrustRemoteCode = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch; a killed run loses one batch.")] = 32,
     as_json: AsJson = False,
 ) -> None:
@@ -32,6 +47,7 @@ def index(
             folder,
             store,
             first_stage=first_stage,
+            trust_remote_code=trust_remote_code,
             batch_size=batch_size,
             progress=lambda *at: progress("Indexing", *at),
         )
@@ -54,6 +70,7 @@ def search(
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
     keep_ratio: KeepRatio = 0.2,
     model: Model = DEFAULT_MODEL,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Search an index: retrieve, then rerank."""
@@ -62,7 +79,13 @@ def search(
 
         progress("Loading the models", 0, 0)
         documents = search_folder(
-            store, query, reference_image=reference, model=model, top_k=top_k, keep_ratio=keep_ratio
+            store,
+            query,
+            reference_image=reference,
+            trust_remote_code=trust_remote_code,
+            model=model,
+            top_k=top_k,
+            keep_ratio=keep_ratio,
         )
     results = [
         {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}

@@ -29,6 +29,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines in
 Store = Annotated[Path, typer.Option("--store", help="Folder of the index.")]
 KeepRatio = Annotated[float, typer.Option("--keep-ratio", help="Share of the visual tokens to keep, in (0, 1].")]
 Model = Annotated[str, typer.Option("--model", help="Hub name or folder of the reranking model.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Let code run that comes with the first stage's model.")
+]
 
 DEFAULT_MODEL = "catalog-vlm-tiny"
 

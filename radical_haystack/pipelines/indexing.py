@@ -16,6 +16,7 @@ from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 from radical_haystack.components.image_loading import find_images
 from radical_haystack.pipelines.builders import build_indexing_pipeline
 from radical_haystack.pipelines.first_stages import AnyFirstStage, EmbedderPair, FirstStage, first_stage_of
+from radical_haystack.pipelines.running import run_pipeline
 from radical_haystack.pipelines.stores import (
     StoreError,
     StoreInfo,
@@ -90,7 +91,8 @@ def index_folder(
             new = [document for document in batch if stored.get(document.id, "") != document.meta["content_hash"]]
             unchanged += len(batch) - len(new)
             if new:
-                outputs = pipeline.run({"embedder": {"documents": new}}, include_outputs_from={"embedder", "marker"})
+                inputs = {"embedder": {"documents": new}}
+                outputs = run_pipeline(pipeline, inputs, include_outputs_from={"embedder", "marker"})
                 embedded, skipped = outputs["marker"]["documents"], outputs["embedder"].get("unreadable", [])
                 append(embedded)
                 store.delete_documents([document.id for document in skipped])

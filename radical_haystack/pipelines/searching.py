@@ -13,6 +13,7 @@ from radical_haystack.components.image_loading import ImageSource, load_image
 from radical_haystack.components.rankers import RadicalRanker
 from radical_haystack.pipelines.builders import build_composed_pipeline, build_text_to_image_pipeline
 from radical_haystack.pipelines.first_stages import AnyFirstStage, first_stage_of
+from radical_haystack.pipelines.running import run_pipeline
 from radical_haystack.pipelines.stores import StoreError, check_first_stage, open_store, read_store_info
 
 CANDIDATES = 20
@@ -68,5 +69,5 @@ def search_folder(
     else:
         pipeline = build_composed_pipeline(store, stage, **options)
         inputs = {"builder": {"reference_image": reference_image, "modification": query}}
-    documents: list[Document] = pipeline.run(inputs)["ranker"]["documents"]
+    documents: list[Document] = run_pipeline(pipeline, inputs)["ranker"]["documents"]
     return documents
