@@ -225,6 +225,14 @@ class TestFromOutside:
         assert lengths[2] - lengths[0] == 16 + text
         assert composed.timings["encode"] + composed.timings["rank"] == pytest.approx(composed.timings["total"])
 
+    def test_the_processor_s_least_size_does_not_bind(self, tiny: SimpleNamespace) -> None:
+        processor = tiny.build_processor()
+        processor.image_processor.size = {"shortest_edge": 48 * 48, "longest_edge": 64 * 64}
+        vlm = ListwiseVLM(tiny.model(), processor)
+        images = [tiny.noise(64, 64, seed=number) for number in range(3)]
+        ranking = vlm.rank(QUERY, images, pruner="lowres", keep_ratio=0.25)
+        assert (ranking.kept_tokens, ranking.total_tokens) == ((4, 4, 4), (16, 16, 16))
+
     def test_prune_sees_no_images(self, tiny: SimpleNamespace) -> None:
         with (
             pytest.raises(ValueError, match="LowResPruner resizes images, which prune.. does not see"),
