@@ -69,6 +69,7 @@ def search(
     ] = None,
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
     keep_ratio: KeepRatio = 0.2,
+    pruner: Annotated[str, typer.Option(help="How to prune: radical, any other method's name, or dense.")] = "radical",
     model: Model = DEFAULT_MODEL,
     trust_remote_code: TrustRemoteCode = False,
     as_json: AsJson = False,
@@ -86,6 +87,7 @@ def search(
             model=model,
             top_k=top_k,
             keep_ratio=keep_ratio,
+            pruner=pruner,
         )
     results = [
         {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}

@@ -83,7 +83,8 @@ class RadicalRanker:
         :param layer_gap: Least distance between two of them.
         :param schedule: The pruning layers and trust coefficients. `None`: the published one if there is, else one
             measured on the first queries and stored for the next time. `keep_ratio` replaces its own.
-        :param pruner: How to prune: `"radical"`, `"random"` or `"dense"` (not at all).
+        :param pruner: How to prune: `"radical"`, `"dense"` (not at all), or the name of a method to compare with (see
+            `PRUNERS`), such as `"fastv"`, `"visionzip"` or `"lowres"`.
         :param scoring: `"logits"`: one forward pass scores all candidates; `"generate"`: the model writes the order.
         :param top_k: How many documents to return at most.
         :param window_size: The most candidates read together; more are ranked in windows from the back to the front.

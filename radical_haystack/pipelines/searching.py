@@ -30,6 +30,7 @@ def search_folder(
     model: str = "catalog-vlm-tiny",
     top_k: int = 10,
     keep_ratio: float = 0.2,
+    pruner: str = "radical",
     device: ComponentDevice | None = None,
 ) -> list[Document]:
     """
@@ -45,6 +46,7 @@ def search_folder(
     :param model: The reranking model, as `RadicalRanker` takes it.
     :param top_k: How many images to return at most.
     :param keep_ratio: Share of the visual tokens to keep, in (0, 1].
+    :param pruner: How to prune, as `RadicalRanker` takes it.
     :param device: Where to run the models; `None` for the default device.
     :returns: Documents as `RadicalRanker` returns them, best first.
     :raises ValueError: If the query is blank, the reference is not an image that can be read, or a value is out of
@@ -58,7 +60,9 @@ def search_folder(
     info = read_store_info(store_path)
     stage = first_stage_of(first_stage or info.first_stage, trust_remote_code=trust_remote_code)
     check_first_stage(store_path, info, stage)
-    ranker = RadicalRanker(model=model, keep_ratio=keep_ratio, top_k=top_k, root_path=info.root_path, device=device)
+    ranker = RadicalRanker(
+        model=model, keep_ratio=keep_ratio, pruner=pruner, top_k=top_k, root_path=info.root_path, device=device
+    )
     store = open_store(store_path)
     if not store.count_documents():
         raise StoreError(f"The store at '{store_path}' is empty.")
