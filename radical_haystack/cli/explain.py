@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from radical_haystack.cli.shared import DEFAULT_MODEL, AsJson, KeepRatio, Model, Store, print_json, work
+from radical_haystack.cli.shared import (
+    DEFAULT_MODEL,
+    AsJson,
+    KeepRatio,
+    Model,
+    Store,
+    TrustRemoteCode,
+    print_json,
+    work,
+)
 
 if TYPE_CHECKING:
     from radical_haystack.pipelines.explaining import Explanation
@@ -27,6 +36,7 @@ def explain(
     keep_ratio: KeepRatio = 0.2,
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show, as the first method ranks them.")] = 8,
     model: Model = DEFAULT_MODEL,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw which visual tokens of a search's candidates each pruning method keeps."""
@@ -45,11 +55,12 @@ def explain(
             model=model,
             candidates=max(CANDIDATES, top_k),
             keep_ratio=keep_ratio,
+            trust_remote_code=trust_remote_code,
             progress=lambda *at: progress("Ranking", *at),
         )
         figure = viz.retention_overlay(
-            explanation.images,
             explanation.rankings,
+            explanation.images,
             order=next(iter(explanation.rankings.values())).order[:top_k],
             labels=[Path(file).name for file in _files(explanation)],
             title=f"“{query}”",

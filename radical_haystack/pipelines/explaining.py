@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haystack import Document
+from haystack import Document, Pipeline
 from haystack.utils import ComponentDevice
 from PIL import Image
 
@@ -47,6 +47,7 @@ def explain_search(
     model: str = "catalog-vlm-tiny",
     candidates: int = CANDIDATES,
     keep_ratio: float = 0.2,
+    trust_remote_code: bool = False,
     device: ComponentDevice | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Explanation:
@@ -59,6 +60,7 @@ def explain_search(
     :param model: The reranking model, as `RadicalRanker` takes it; it must have a schedule if a method needs one.
     :param candidates: How many images the first stage hands over; those that cannot be read are left out.
     :param keep_ratio: Share of the visual tokens to keep, in (0, 1].
+    :param trust_remote_code: Whether code that comes with the first stage's model may run.
     :param device: Where to run the models; `None` for the default device.
     :param progress: Called with the number of methods done and of all.
     :raises ValueError: If the query is blank, no method is given or one is unknown, the model has no schedule, no image
@@ -72,7 +74,8 @@ def explain_search(
         raise ValueError("At least one pruning method is needed.")
     needs_schedule = [name for name in methods if pruner_type(name).needs_schedule]
     check_keep_ratio(keep_ratio)
-    documents, images = _retrieve(store_path, query, candidates, device)
+    pipeline, root_path = _first_stage(store_path, candidates, trust_remote_code, device)
+    documents, images = _candidates(pipeline, query, root_path)
     vlm = ListwiseVLM.load(resolve_model(model), device=ComponentDevice.resolve_device(device).to_torch_str())
     if needs_schedule and vlm.schedule() is None:
         raise ValueError(
@@ -87,23 +90,27 @@ def explain_search(
     return Explanation(query, tuple(documents), tuple(images), rankings)
 
 
-def _retrieve(
-    store_path: str | Path, query: str, candidates: int, device: ComponentDevice | None
-) -> tuple[list[Document], list[Image.Image]]:
-    """The first stage's candidates that can be read, with their images."""
+def _first_stage(
+    store_path: str | Path, candidates: int, trust_remote_code: bool, device: ComponentDevice | None
+) -> tuple[Pipeline, str]:
+    """The pipeline of a search without its ranker, and the folder of the images."""
     info = read_store_info(store_path)
-    stage = first_stage_of(info.first_stage)
+    stage = first_stage_of(info.first_stage, trust_remote_code=trust_remote_code)
     check_first_stage(store_path, info, stage)
     store = open_store(store_path)
     if not store.count_documents():
         raise StoreError(f"The store at '{store_path}' is empty.")
     pipeline = build_text_to_image_pipeline(store, stage, candidates=candidates, device=device)
     pipeline.remove_component("ranker")
+    return pipeline, info.root_path
+
+
+def _candidates(pipeline: Pipeline, query: str, root_path: str) -> tuple[list[Document], list[Image.Image]]:
+    """What the first stage finds and can be read, with its images."""
     found: list[Document] = pipeline.run({"embedder": {"text": query}})["retriever"]["documents"]
-    loaded = load_document_images(found, root_path=info.root_path)
-    readable = [
-        (document, image) for document, image in zip(found, loaded, strict=True) if isinstance(image, Image.Image)
-    ]
+    loaded = load_document_images(found, root_path=root_path)
+    pairs = zip(found, loaded, strict=True)
+    readable = [(document, image) for document, image in pairs if isinstance(image, Image.Image)]
     if not readable:
         reasons = " ".join(str(error) for error in loaded if isinstance(error, ImageReadError))
         raise ValueError(f"No image of the {len(found)} candidates can be read: {reasons}")

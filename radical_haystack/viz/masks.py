@@ -82,7 +82,8 @@ def dimmed(image: Image.Image, mask: TokenMask) -> Pixels:
     rows, columns = mask.shape
     # About as many pixels as a token stands for, so that an image the model saw reduced looks reduced.
     side = max(4, min(_MAX_PIXELS_PER_TOKEN, round(_LONG_SIDE / max(rows, columns))))
-    resized = image.convert("RGB").resize((columns * side, rows * side), Image.Resampling.LANCZOS)
+    size = (columns * side, rows * side)
+    resized = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
     pixels = np.asarray(resized)
     level, own = _VEIL
     grey = np.asarray(resized.convert("L"), dtype=np.float64)[..., None]

@@ -46,8 +46,8 @@ class _Row:
 
 
 def retention_overlay(
-    images: Sequence[Image.Image],
     methods: Mapping[str, Ranking | Sequence[TokenMask]],
+    images: Sequence[Image.Image] | None = None,
     *,
     order: Sequence[int] | None = None,
     truth: Collection[int] = (),
@@ -59,8 +59,8 @@ def retention_overlay(
 
     Below each image stand its rank, if a ranking was given, and how many of its tokens were kept.
 
-    :param images: The candidates' images.
-    :param methods: Rankings of these candidates, or masks of kept tokens (see `masks_from_indices`), by method.
+    :param methods: Rankings of the same candidates, or masks of kept tokens (see `masks_from_indices`), by method.
+    :param images: The candidates' images; default: the first ranking's own.
     :param order: The candidates to show, in order; default: all, as the first ranking orders them.
     :param truth: Candidates that match; they are framed, and ticked in the header.
     :param labels: What the candidates are called; default: their numbers.
@@ -71,6 +71,8 @@ def retention_overlay(
     """
     rows = [_row(name, kept) for name, kept in methods.items()]
     rankings = [kept for kept in methods.values() if isinstance(kept, Ranking)]
+    if images is None:
+        images = rankings[0].images if rankings else ()
     if order is None:
         order = rankings[0].order if rankings else range(len(images))
     return _picture(images, rows, order, truth, labels, title)
@@ -168,8 +170,8 @@ def _picture(
         name = ("✓ " if matches else "") + shortened(names[candidate], characters)
         style = {"color": TRUTH, "weight": "bold"} if matches else {}
         write(figure, middle, 1 - (y - 0.06) / height, name, "small", ha="center", va="bottom", **style)
-        whole = np.ones_like(rows[0].masks[candidate])
-        _draw(axes_at(column, y), images[candidate], whole, framed=matches)
+        finest = max((row.masks[candidate] for row in rows), key=np.size)
+        _draw(axes_at(column, y), images[candidate], np.ones_like(finest), framed=matches)
     _name_row(figure, 1 - (y + _CELL / 2) / height, width, "images", "")
     for number, row in enumerate(rows):
         y = top + _HEADER + _CELL + _GAP + number * (_CELL + _CAPTION)

@@ -5,6 +5,7 @@
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_the_readme_shows_a_small_picture_beside_its_command() -> None:
     assert "```python" not in command
     assert Path(shown).name == Path(picture).name
     assert (root / picture).stat().st_size < 300_000
+
+
+def test_unreadable_images_are_left_out(
+    run: Run, image_folder: Path, tiny_siglip: str, calibrated: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(image_folder, tmp_path / "images")
+    index_folder(folder, tmp_path / "store", first_stage=tiny_siglip)
+    files = sorted(path for path in folder.rglob("*.png"))
+    files[3].write_bytes(b"broken")
+    words = ["red", "--store", tmp_path / "store", "--out", tmp_path / "a.png", "--model", calibrated, "--json"]
+    shown = {found["file"] for found in json.loads(run(*words)[1])["methods"]["radical"]}
+    assert shown == {str(file.relative_to(folder)) for file in files if file != files[3]}
+    for file in files:
+        file.unlink()
+    code, _, errors = run(*words)
+    assert code == 2
+    assert "error: No image of the 12 candidates can be read" in errors
 
 
 @pytest.mark.parametrize(

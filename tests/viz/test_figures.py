@@ -64,9 +64,9 @@ def texts(figure: Figure) -> list[str]:
 
 class TestRetention:
     def test_undimmed_patches_are_the_kept_tokens(self, rank: Rank, images: list[Image.Image]) -> None:
-        methods = {name: rank(pruner=name) for name in ("radical", "random", "visionzip", "lowres", "dense")}
-        figure = retention_overlay(images, methods)
-        order = methods["radical"].order
+        methods = {name: rank(pruner=name) for name in ("lowres", "radical", "random", "visionzip", "dense")}
+        figure = retention_overlay(methods, images)
+        order = methods["lowres"].order
         head, *rows = table(figure, len(images))
         for candidate, array in zip(order, head, strict=True):
             grid = token_masks(methods["radical"])[candidate].shape
@@ -81,14 +81,14 @@ class TestRetention:
         images = [draw(outfit, scene).image for outfit, scene in item.candidates]
         ranking = ListwiseVLM.load(str(bundled_model_path("catalog-vlm-tiny"))).rank(item.query.text, images)
         assert pruning_layers(ranking)
-        figure = retention_overlay(ranking.images, {"radical": ranking}, truth=[item.target_index])
+        figure = retention_overlay({"radical": ranking}, truth=[item.target_index])
         _, row = table(figure, 5)
         kept = [undimmed(row[n], images[c], (8, 8)) for n, c in enumerate(ranking.order)]
         assert kept == [ranking.kept_tokens[candidate] for candidate in ranking.order]
 
     def test_candidates_and_captions_in_the_given_order(self, rank: Rank, images: list[Image.Image]) -> None:
         ranking = rank()
-        figure = retention_overlay(images, {"radical": ranking}, order=[4, 0, 2], labels=[f"n{k}" for k in range(6)])
+        figure = retention_overlay({"radical": ranking}, images, order=[4, 0, 2], labels=[f"n{k}" for k in range(6)])
         assert [text for text in texts(figure) if text.startswith("n")] == ["n4", "n0", "n2"]
         captions = [text for text in texts(figure) if text.startswith("#")]
         assert captions == [
@@ -100,9 +100,8 @@ class TestRetention:
             assert (array == dimmed(images[candidate], np.ones(grid, dtype=bool))).all()
 
     def test_only_the_ground_truth_is_framed(self, rank: Rank, images: list[Image.Image]) -> None:
-        figure = retention_overlay(
-            images, {"radical": rank(), "random": rank(pruner="random")}, order=range(6), truth=[3]
-        )
+        methods = {"radical": rank(), "random": rank(pruner="random")}
+        figure = retention_overlay(methods, images, order=range(6), truth=[3])
         colours = [{to_hex(spine.get_edgecolor()) for spine in axes.spines.values()} for axes in figure.axes]
         widths = [{spine.get_linewidth() for spine in axes.spines.values()} for axes in figure.axes]
         lefts = [axes.get_position(original=True).x0 for axes in figure.axes]
@@ -115,14 +114,14 @@ class TestRetention:
     def test_from_token_indices_alone(self, images: list[Image.Image]) -> None:
         grids = [(3, 4), (2, 1), (4, 2), (1, 3), (2, 2), (1, 5)]
         masks = masks_from_indices([0, 5, 12, 20], grids)
-        _, row = table(retention_overlay(images, {"by hand": masks}), 6)
+        _, row = table(retention_overlay({"by hand": masks}, images), 6)
         counts = [undimmed(*cell) for cell in zip(row, images, grids, strict=True)]
         assert counts == [2, 1, 1, 0, 0, 0]
 
     def test_outline_separates_kept_from_dropped(self, images: list[Image.Image]) -> None:
         mask = np.zeros((3, 4), dtype=bool)
         mask[1, 1:3] = True
-        figure = retention_overlay(images[:1], {"by hand": [mask]})
+        figure = retention_overlay({"by hand": [mask]}, images[:1])
         (line,) = figure.axes[1].lines
         points = np.array(line.get_data()).T.reshape(-1, 3, 2)
         edges = {frozenset([tuple(start), tuple(end)]) for start, end, _ in points.tolist()}
@@ -152,7 +151,7 @@ class TestRetention:
 
     def test_hostile_words_are_drawn_as_they_are(self, rank: Rank, images: list[Image.Image], tmp_path: Path) -> None:
         title, label = r"$\frac{1$ <b> " + "long " * 40, "$x^$ \n tab\t.jpg"
-        figure = retention_overlay(images, {"$\\bad$": rank()}, title=title, labels=[label] * 6)
+        figure = retention_overlay({"$\\bad$": rank()}, images, title=title, labels=[label] * 6)
         assert save_figure(figure, tmp_path / "hostile.png").stat().st_size > 1000
         width, height = figure.get_size_inches()
         figure.draw_without_rendering()
@@ -165,7 +164,7 @@ class TestRetention:
     def test_strips_are_drawn(self, rank: Rank, size: tuple[int, int]) -> None:
         images = [Image.new("RGB", size, "red"), Image.new("RGB", (30, 30), "blue")]
         ranking = rank(images)
-        figure = retention_overlay(images, {"radical": ranking}, order=[0, 1])
+        figure = retention_overlay({"radical": ranking}, images, order=[0, 1])
         _, row = table(figure, 2)
         assert undimmed(row[0], images[0], token_masks(ranking)[0].shape) == ranking.kept_tokens[0]
         figure.draw_without_rendering()
@@ -175,12 +174,12 @@ class TestRetention:
     def test_what_does_not_fit_is_refused(self, rank: Rank, images: list[Image.Image]) -> None:
         ranking = rank()
         for call, message in (
-            (lambda: retention_overlay(images, {}), "at least one method"),
-            (lambda: retention_overlay([], {"none": []}), "at least one candidate"),
-            (lambda: retention_overlay(images[:2], {"radical": ranking}), "2 images, but 'radical' is of 6"),
-            (lambda: retention_overlay(images, {"radical": ranking}, order=[0, 6]), r"\[6\] do not exist"),
-            (lambda: retention_overlay(images, {"radical": ranking}, truth=[-1]), r"\[-1\] do not exist"),
-            (lambda: retention_overlay(images, {"radical": ranking}, labels=["a"]), "6 candidates, but 1 labels"),
+            (lambda: retention_overlay({}, images), "at least one method"),
+            (lambda: retention_overlay({"none": []}, []), "at least one candidate"),
+            (lambda: retention_overlay({"radical": ranking}, images[:2]), "2 images, but 'radical' is of 6"),
+            (lambda: retention_overlay({"radical": ranking}, images, order=[0, 6]), r"\[6\] do not exist"),
+            (lambda: retention_overlay({"radical": ranking}, images, truth=[-1]), r"\[-1\] do not exist"),
+            (lambda: retention_overlay({"radical": ranking}, images, labels=["a"]), "6 candidates, but 1 labels"),
             (lambda: layer_retention(rank(pruner="dense")), "no pruning layers"),
         ):
             with pytest.raises(ValueError, match=message):
@@ -324,7 +323,7 @@ def test_pyplot_and_global_settings_are_left_alone(
     before = [matplotlib.rcParams[name] for name in names]
     ranking = rank()
     figures = [
-        retention_overlay(images, {"radical": ranking}),
+        retention_overlay({"radical": ranking}, images),
         layer_retention(ranking),
         entropy_profile(schedule),
         alpha_curve(schedule),
