@@ -218,9 +218,14 @@ class ComposedQueryEmbedder:
             ) from error
 
     def _fused(self, image: Image.Image, text: Any) -> np.ndarray:
-        weight = self.image_weight
-        total = weight * self._encode(image, True, self.image_encode_kwargs)
-        total += (1 - weight) * self._encode(text, True, self.encode_kwargs)
+        pictured = self._encode(image, True, self.image_encode_kwargs)
+        said = self._encode(text, True, self.encode_kwargs)
+        if len(pictured) != len(said):
+            raise ValueError(
+                f"ComposedQueryEmbedder: the model '{self.model}' gives an embedding of length {len(pictured)} for the "
+                f"image and one of length {len(said)} for the text, which cannot be added."
+            )
+        total = self.image_weight * pictured + (1 - self.image_weight) * said
         length = float(np.linalg.norm(total))
         return total / length if self.normalize_embeddings and length else total
 
