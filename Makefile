@@ -1,4 +1,5 @@
 ## make demo   set up and run the main job on the drawn catalogue, no network needed once set up
+## make app    set up and serve the search app, on the drawn catalogue or on indexes: make app ARGS="--store index"
 ## make test   set up and run the tests
 ## make lint   set up and run ruff and mypy
 PYTHON      ?= python3
@@ -10,7 +11,7 @@ STAMP       := $(VENV)/.installed
 OFFLINE     := HF_HUB_OFFLINE=1 HAYSTACK_TELEMETRY_ENABLED=False
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint clean
+.PHONY: help setup demo app test lint clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -26,6 +27,9 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 
 demo: $(STAMP)
 	@$(OFFLINE) $(BIN)/radical-haystack demo
+
+app: $(STAMP)
+	@$(OFFLINE) $(BIN)/radical-haystack app $(ARGS)
 
 # One thread per worker: two workers with two threads each would fight for the cores.
 test: $(STAMP)

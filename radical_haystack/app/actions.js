@@ -1,6 +1,10 @@
 // What the buttons and switches in the results do. Gradio runs this once for the element that holds the results.
-const show = (card, stage) =>
-  card.querySelectorAll(".rh-veil").forEach((veil) => { veil.hidden = veil.dataset.stage !== stage; });
+const show = (input) => {
+  const card = input.closest(".rh-card");
+  card.querySelectorAll(".rh-veil").forEach((veil) => { veil.hidden = veil.dataset.stage !== input.value; });
+  card.querySelector(".rh-tokens b").textContent = input.dataset.tokens;
+  card.querySelector(".rh-bar > span").style.width = `${(100 * input.dataset.tokens) / card.dataset.total}%`;
+};
 
 element.addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -10,10 +14,12 @@ element.addEventListener("click", (event) => {
 
 element.addEventListener("change", (event) => {
   const input = event.target;
-  if ("tokens" in input.dataset) show(input.closest(".rh-card"), input.value);
+  if ("tokens" in input.dataset) show(input);
   if ("tokensAll" in input.dataset) {
-    element.querySelectorAll("input[data-tokens]").forEach((other) => { other.checked = other.value === input.value; });
-    element.querySelectorAll(".rh-card").forEach((card) => show(card, input.value));
+    element.querySelectorAll(`input[data-tokens][value="${input.value}"]`).forEach((other) => {
+      other.checked = true;
+      show(other);
+    });
   }
 });
 

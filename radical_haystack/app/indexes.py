@@ -39,8 +39,8 @@ class Index:
 
     @property
     def label(self) -> str:
-        """What it is called: its first stage, and what was indexed."""
-        return f"{self.info.first_stage} · {Path(self.info.root_path).name}, {len(self):,} images"
+        """What it is called: its first stage, the folder that was indexed, and how many images it holds."""
+        return f"{self.info.first_stage} · {Path(self.info.root_path).name} ({len(self):,})"
 
     def __len__(self) -> int:
         return int(self.store.count_documents())

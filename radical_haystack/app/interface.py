@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from gradio.data_classes import ImageData
 
 from radical_haystack.app import page
 from radical_haystack.app.searching import (
@@ -31,22 +30,6 @@ _PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidde
 _SESSIONS = 100
 _WAITING = 32
 _DAY = 86400
-
-
-class ReferenceImage(gr.Image):
-    """An upload that is handed on as it is: what is wrong with a file, the app says itself."""
-
-    def preprocess(self, payload: ImageData | None) -> ImageData | None:
-        """
-        Hand on the uploaded file.
-
-        :param payload: The file in Gradio's upload folder.
-        """
-        return payload
-
-    def get_block_name(self) -> str:
-        """The name of the component in the browser."""
-        return "image"
 
 
 class Handlers:
@@ -104,19 +87,28 @@ class Handlers:
             return gr.skip(), gr.skip(), gr.skip(), page.problem(str(error))
         return reference, reference.image, _query_box(reference, clear=True), page.notice(_say_what(reference))
 
-    def upload(self, payload: ImageData | None) -> tuple[Any, ...]:
+    def upload(self, file: dict[str, Any] | None) -> tuple[Any, ...]:
         """
-        Take an uploaded file as the reference, or none.
+        Take an uploaded file as the reference.
 
+        :param file: The file as the browser names it, in Gradio's upload folder; Gradio takes no other.
         :returns: Reference, its picture, query and status.
         """
-        if payload is None or payload.path is None:
-            return None, None, _query_box(None), page.notice("The reference image is gone: a search by text again.")
+        if file is None or file.get("path") is None:
+            return self.clear()
         try:
-            reference = reference_from_file(payload.path, payload.orig_name or "the image")
+            reference = reference_from_file(file["path"], file.get("orig_name") or "the image")
         except SearchError as error:
             return None, None, _query_box(None), page.problem(str(error))
         return reference, gr.skip(), _query_box(reference), page.notice(_say_what(reference))
+
+    def clear(self) -> tuple[Any, ...]:
+        """
+        Search without a reference again.
+
+        :returns: Reference, its picture, query and status.
+        """
+        return None, None, _query_box(None), page.notice("The reference image is gone: a search by text again.")
 
     def example(self, event: gr.EventData) -> str:
         """
@@ -168,7 +160,9 @@ def build_app(searcher: Searcher) -> gr.Blocks:
             event(handlers.search, asked, shown, **_PRIVATE).then(None, js=_TO_RESULTS, **_PRIVATE)
         for setting in settings:
             setting.change(handlers.refine, asked, shown, trigger_mode="always_last", **_PRIVATE)
-        picture.input(handlers.upload, picture, chosen, **_PRIVATE)
+        # Gradio would read the file itself and only say "Error" of one that is no image.
+        picture.upload(handlers.upload, picture, chosen, preprocess=False, **_PRIVATE)
+        picture.clear(handlers.clear, None, chosen, **_PRIVATE)  # `input` would hand over what was there before
         results.pick(handlers.pick, index, chosen, **_PRIVATE).then(None, js=_FOCUS_QUERY, **_PRIVATE)
         results.example(handlers.example, None, query, **_PRIVATE).then(handlers.search, asked, shown, **_PRIVATE)
     return blocks.queue(default_concurrency_limit=2, max_size=_WAITING, api_open=False)
@@ -181,7 +175,15 @@ def launch_options(host: str, port: int | None) -> dict[str, Any]:
     :param host: The address to listen at.
     :param port: The port; `None` for a free one.
     """
-    theme = gr.themes.Base(primary_hue="blue", neutral_hue="slate", font=_FONTS, font_mono=_MONO)
+    theme = gr.themes.Base(primary_hue="blue", neutral_hue="slate", font=_FONTS, font_mono=_MONO).set(
+        # Gradio's own grey and blue are too faint to read for many (WCAG asks for a contrast of 4.5).
+        body_text_color_subdued="*neutral_500",
+        body_text_color_subdued_dark="*neutral_400",
+        block_info_text_color="*neutral_500",
+        color_accent="*primary_600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+    )
     return {
         "server_name": host,
         "server_port": port,
@@ -224,7 +226,7 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
             value=0.2,
             step=0.05,
             label="Keep ratio",
-            info="Share of the visual tokens that reaches the end.",
+            info="Share of visual tokens that is kept.",
             min_width=200,
             elem_id="rh-keep-ratio",
         )
@@ -232,7 +234,7 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
             list(PRUNERS),
             value="radical",
             label="Pruner",
-            info="How the tokens to drop are chosen.",
+            info="Chooses the tokens to drop.",
             filterable=False,
             min_width=180,
             elem_id="rh-pruner",
@@ -251,17 +253,17 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
 
 def _about_indexes(count: int) -> str:
     if count > 1:
-        return "An index can be searched only with the first stage that made it."
-    return "An index belongs to one first stage. To compare, make one with each and give --store for each."
+        return "Each index fits only the first stage that made it."
+    return "The index fits this first stage only; for others, start with a --store made by each."
 
 
-def _reference_image() -> ReferenceImage:
-    return ReferenceImage(
+def _reference_image() -> gr.Image:
+    return gr.Image(
         label="Reference image (optional)",
-        sources=["upload", "clipboard"],
+        sources=["upload"],
         buttons=[],
-        height=196,
-        placeholder="Drop an image here, or pick a result",
+        height=188,
+        placeholder="Drop or choose an image, or pick a result",
         alt_text="The reference image",
         elem_id="rh-reference",
     )

@@ -18,6 +18,7 @@ from PIL import Image
 from radical_haystack.app.indexes import Index
 from radical_haystack.app.searching import Candidate, Comparison, Found, Reference
 from radical_haystack.components.image_loading import ImageReadError
+from radical_haystack.pipelines.searching import CANDIDATES
 from radical_haystack.viz.masks import TokenMask
 
 THUMBNAIL = 224
@@ -49,9 +50,9 @@ def welcome(index: Index) -> str:
         tries = f'<p class="rh-tries"><span>Try</span> {buttons}</p>'
     return (
         f'<div class="rh-welcome"><p class="rh-lead">{len(index):,} images are ready.</p>'
-        "<p>Type what you are looking for and press Enter. The first stage fetches 20 candidates; the vision-language "
-        "model then reads all of them in one prompt and puts them in a better order, dropping the visual tokens that do "
-        f"not help to tell them apart.</p>{tries}</div>"
+        f"<p>Type what you are looking for and press Enter. The first stage fetches {CANDIDATES} candidates; the "
+        "vision-language model then reads all of them in one prompt and orders them anew, dropping the visual tokens "
+        f"that do not help to tell them apart.</p>{tries}</div>"
     )
 
 
@@ -131,7 +132,7 @@ def rank_change(candidate: Candidate) -> str:
     """
     places = abs(candidate.moved)
     if not places:
-        return '<span class="rh-move rh-same" title="same place as before">=<span class="rh-sr"> same place</span></span>'
+        return '<span class="rh-move rh-same" title="same place">=<span class="rh-sr"> same place</span></span>'
     up = candidate.moved > 0
     words = f"{'up' if up else 'down'} {places} {'place' if places == 1 else 'places'}, was {candidate.first_rank}"
     return (
@@ -210,11 +211,12 @@ def _reranked_card(comparison: Comparison, candidate: Candidate) -> str:
         tokens = _token_bar(candidate) + _switch(comparison, candidate)
         pick = (
             f'<button type="button" class="rh-pick" data-pick="{escape(candidate.document_id)}" '
-            f'aria-label="More like number {candidate.rank}, but …">More like this, but …</button>'
+            f'title="Take this image as the reference" aria-label="Like this, number {candidate.rank}, but …">'
+            "Like this, but …</button>"
         )
     return (
-        f'<li class="rh-card" data-document="{escape(candidate.document_id)}">{_image(candidate, veils)}'
-        f'<div class="rh-line">{line}</div>{tokens}{pick}</li>'
+        f'<li class="rh-card" data-document="{escape(candidate.document_id)}" data-total="{candidate.total_tokens}">'
+        f'{_image(candidate, veils)}<div class="rh-line">{line}</div>{tokens}{pick}</li>'
     )
 
 
@@ -233,8 +235,9 @@ def _image(candidate: Candidate, veils: str) -> str:
 def _token_bar(candidate: Candidate) -> str:
     share = 100 * candidate.kept_tokens / max(candidate.total_tokens, 1)
     return (
-        f'<div class="rh-bar" aria-hidden="true"><span style="width:{share:.1f}%"></span></div>'
-        f'<p class="rh-tokens">{candidate.kept_tokens} of {candidate.total_tokens} tokens</p>'
+        f'<p class="rh-tokens"><span class="rh-bar" aria-hidden="true"><span style="width:{share:.1f}%"></span></span>'
+        f'<span><b>{candidate.kept_tokens}</b><span class="rh-sr"> of</span> / {candidate.total_tokens}'
+        f'<span class="rh-sr"> tokens</span></span></p>'
     )
 
 
@@ -242,15 +245,15 @@ def _switch(comparison: Comparison, candidate: Candidate) -> str:
     """Radio buttons, one for the whole image and one for each stage; the arrow keys move among them."""
     if not candidate.masks:
         return ""
-    options = [("", "all", "the whole image")]
-    for number, stage in enumerate(comparison.stages):
+    options = [("", "all", "the whole image", candidate.kept_tokens)]
+    for number, (stage, mask) in enumerate(zip(comparison.stages, candidate.masks, strict=True)):
         short = "in" if stage.layer < 0 else str(stage.layer)
-        options.append((str(number), short, f"tokens left after {stage.label}"))
+        options.append((str(number), short, f"tokens left after {stage.label}", int(mask.sum())))
     name = f"rh-tokens-{candidate.rank}"
     buttons = "".join(
-        f'<label title="{title}"><input type="radio" name="{name}" value="{value}" data-tokens '
+        f'<label title="{title}"><input type="radio" name="{name}" value="{value}" data-tokens="{tokens}" '
         f'aria-label="{title}"{"" if value else " checked"}><span>{short}</span></label>'
-        for value, short, title in options
+        for value, short, title, tokens in options
     )
     return (
         f'<fieldset class="rh-switch"><legend class="rh-sr">Tokens of number {candidate.rank} shown</legend>'

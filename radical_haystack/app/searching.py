@@ -273,9 +273,7 @@ class Searcher:
             searched = self.indexes[index]
             build = build_composed_pipeline if composed else build_text_to_image_pipeline
             ranker = RadicalRanker(root_path=searched.info.root_path)
-            pipeline = build(
-                searched.store, searched.stage, ranker=ranker, candidates=CANDIDATES, device=self._device
-            )
+            pipeline = build(searched.store, searched.stage, ranker=ranker, candidates=CANDIDATES, device=self._device)
             pipeline.remove_component("ranker")
             self._pipelines[index, composed] = pipeline
         return self._pipelines[index, composed]

@@ -131,7 +131,9 @@ def test_unreadable_candidate(comparison: Comparison) -> None:
     assert len(shown.of_class("rh-pick")) == len(cards) - 1
 
 
-@pytest.mark.parametrize(("pruner", "hint"), [("dense", "Nothing was pruned"), ("lowres", "makes the images themselves")])
+@pytest.mark.parametrize(
+    ("pruner", "hint"), [("dense", "Nothing was pruned"), ("lowres", "makes the images themselves")]
+)
 def test_methods_without_pruning_layers_say_so(searcher: Searcher, pruner: str, hint: str) -> None:
     compared = searcher.rank(searcher.retrieve(0, "a red dress"), pruner=pruner)
     assert hint in Elements(page.results(compared)).text
