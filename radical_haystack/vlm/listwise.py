@@ -197,7 +197,7 @@ class ListwiseVLM:
         :param query: The query; for a composed query the modification text.
         :param images: The candidates.
         :param reference_image: A composed query's reference image; it is never pruned.
-        :param pruner: A method's name, a pruner, or `None` for no pruning.
+        :param pruner: A method's name (one of `PRUNERS`), a pruner, or `None` for no pruning.
         :param keep_ratio: Share of visual tokens that reaches the end, in (0, 1], for a method given by name; default:
             the given schedule's own, or 0.2.
         :param scoring: `"logits"`: one forward pass per window, scored by the identifiers' probabilities at the first

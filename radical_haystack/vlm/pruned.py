@@ -258,9 +258,9 @@ class _Session:
         stays[state.columns[reduction.kept]] = True
         state.given = state.sequence = true_positions(stays, stays.numel() - dropped)
         state.active = reduction.kept
-        merged = partial(self._merge, state, reduction)
-        state.deepstack = tuple(merged(features, self._visual_rows(state.columns)) for features in state.deepstack)
-        embeds = merged(kwargs["inputs_embeds"][0], state.columns)
+        rows = self._visual_rows(state.columns)
+        state.deepstack = tuple(_with_reduced(features, rows, reduction) for features in state.deepstack)
+        embeds = _with_reduced(kwargs["inputs_embeds"][0], state.columns, reduction)
         mask = kwargs.get("attention_mask")
         return {
             **kwargs,
@@ -268,12 +268,6 @@ class _Session:
             "position_ids": _cut(_rotary_positions(kwargs.get("position_ids"), embeds), -1, state.given),
             "attention_mask": None if mask is None else _cut_mask(mask, state.given),
         }
-
-    @staticmethod
-    def _merge(state: _Pass, reduction: Reduction, rows: Tensor, where: Tensor) -> Tensor:
-        """A copy of `rows` in which those of kept tokens are what a reduction makes of all candidates' rows."""
-        where = where.to(rows.device)
-        return rows.index_copy(0, where[reduction.kept.to(rows.device)], reduction.apply(rows[where]))
 
     def _visual_rows(self, positions: Tensor) -> Tensor:
         """Where visual tokens are among all visual tokens of the prompt, candidates' and reference's."""
@@ -490,6 +484,12 @@ def _rotary_positions(position_ids: Tensor | None, rows: Tensor) -> Tensor:
         position_ids = torch.arange(len(rows), device=rows.device)[None]
     rotary = _rotary_rows(position_ids)
     return rotary if rotary.ndim == 3 else rotary.expand(3, *rotary.shape)
+
+
+def _with_reduced(rows: Tensor, where: Tensor, reduction: Reduction) -> Tensor:
+    """A copy of `rows`; those of kept candidate tokens are what a reduction makes of all candidate tokens' rows."""
+    where = where.to(rows.device)
+    return rows.index_copy(0, where[reduction.kept.to(rows.device)], reduction.apply(rows[where]))
 
 
 def _cut(tensor: Tensor, dim: int, positions: Tensor) -> Tensor:

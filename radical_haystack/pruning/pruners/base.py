@@ -96,12 +96,12 @@ class Reduction:
             return kept
         # One place more than there are kept tokens, where everything that is dropped goes.
         places = self.merged_into.to(rows.device)
-        places = torch.where(places < 0, len(kept), places)
-        sums = rows.new_zeros(len(kept) + 1, rows.shape[1], dtype=torch.float32).index_add_(0, places, rows.float())
-        counts = torch.zeros(len(kept) + 1, device=rows.device).index_add_(0, places, rows.new_ones(len(rows)).float())
+        places, order = torch.where(places < 0, len(kept), places).sort(stable=True)
+        counts = torch.bincount(places, minlength=len(kept) + 1)
+        # Sums each group in order, while adding by index would do so in any order on an accelerator.
+        means = torch.segment_reduce(rows[order].float(), "mean", lengths=counts, unsafe=True)[: len(kept)]
         # A token that nothing is merged into stays as it is, to the last bit.
-        mean = (sums[:-1] / counts[:-1, None]).to(rows.dtype)
-        return torch.where(counts[:-1, None] == 1, kept, mean)
+        return torch.where(counts[: len(kept), None] == 1, kept, means.to(rows.dtype))
 
 
 @dataclass(frozen=True)
@@ -285,16 +285,14 @@ class StagedPruner(ScorePruner):
         return min(observation.active.numel(), keep_count(self.stages[observation.layer], total))
 
 
-class InputPruner(Pruner, ABC):
+class BudgetPruner(Pruner, ABC):
     """
-    A method that drops or merges visual tokens before the decoder's first layer.
+    A method that acts before the decoder and is configured by its budget alone.
 
-    :param keep_ratio: `R`, the share of the candidates' tokens that enters the decoder, in (0, 1].
+    :param keep_ratio: `R`, the candidates' tokens that enter the decoder, relative to those of the images at full size,
+        in (0, 1].
     :raises ValueError: If the keep ratio is out of range.
     """
-
-    needs_encoder_attention: ClassVar[bool] = False
-    """Whether the method looks at `CandidateTokens.encoder_attention`."""
 
     def __init__(self, keep_ratio: float) -> None:
         check_keep_ratio(keep_ratio)
@@ -304,6 +302,13 @@ class InputPruner(Pruner, ABC):
     def for_model(cls, setting: Setting, **parameters: Any) -> "Pruner":
         """See `Pruner.for_model`."""
         return cls(setting.keep_ratio, **parameters)
+
+
+class InputPruner(BudgetPruner):
+    """A method that drops or merges visual tokens before the decoder's first layer."""
+
+    needs_encoder_attention: ClassVar[bool] = False
+    """Whether the method looks at `CandidateTokens.encoder_attention`."""
 
     @abstractmethod
     def reduce(self, candidates: CandidateTokens) -> Reduction:
@@ -314,22 +319,8 @@ class InputPruner(Pruner, ABC):
         """
 
 
-class ImagePruner(Pruner, ABC):
-    """
-    A method that makes images smaller, so that the vision encoder already gives fewer tokens.
-
-    :param keep_ratio: `R`, the candidates' tokens after resizing, relative to those before, in (0, 1].
-    :raises ValueError: If the keep ratio is out of range.
-    """
-
-    def __init__(self, keep_ratio: float) -> None:
-        check_keep_ratio(keep_ratio)
-        self.keep_ratio = keep_ratio
-
-    @classmethod
-    def for_model(cls, setting: Setting, **parameters: Any) -> "Pruner":
-        """See `Pruner.for_model`."""
-        return cls(setting.keep_ratio, **parameters)
+class ImagePruner(BudgetPruner):
+    """A method that makes images smaller, so that the vision encoder already gives fewer tokens."""
 
     @abstractmethod
     def token_targets(self, images: CandidateImages) -> list[float]:

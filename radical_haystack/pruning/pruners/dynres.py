@@ -5,6 +5,7 @@
 
 from abc import abstractmethod
 
+import torch
 from torch import Tensor
 
 from radical_haystack.pruning.pruners.base import CandidateImages, CandidateTokens, ImagePruner
@@ -36,9 +37,8 @@ class DynResPruner(ImagePruner):
         if self.keep_ratio == 1:
             return [float(size) for size in images.sizes]
         candidates = images.encode()
-        scores = self.token_scores(candidates)
-        sums = scores.new_zeros(len(images.sizes)).index_add_(0, candidates.candidate_index, scores)
-        weights = _min_max([total / size for total, size in zip(sums.tolist(), images.sizes, strict=True)])
+        scores = self.token_scores(candidates).split(images.sizes)
+        weights = _min_max(torch.stack([candidate.mean() for candidate in scores]).tolist())
         mean = sum(w * size for w, size in zip(weights, images.sizes, strict=True)) / sum(images.sizes)
         spread = min(self.keep_ratio / 2 / mean, (1 - self.keep_ratio) / (1 - mean)) if 0 < mean < 1 else 0.0
         return [size * (self.keep_ratio + spread * (w - mean)) for w, size in zip(weights, images.sizes, strict=True)]
