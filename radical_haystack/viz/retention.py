@@ -6,7 +6,7 @@
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,42 @@ def _share(masks: Sequence[TokenMask], total: int) -> str:
     return f"{kept} of {total}\ntokens kept in\nall {images}"
 
 
+class _Sheet:
+    """
+    A figure on which places are in inches from the upper left corner.
+
+    :param width: Its width.
+    :param height: Its height.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.figure = new_figure(width, height)
+        self._width, self._height = width, height
+
+    def axes(self, column: tuple[float, float], top: float) -> "Axes":
+        """Axes one cell high, from the left to the right edge of a column."""
+        left, right = column
+        size = ((right - left) / self._width, _CELL / self._height)
+        return self.figure.add_axes((left / self._width, 1 - (top + _CELL) / self._height, *size))
+
+    def write(self, x: float, y: float, text: str, size: str = "label", **style: Any) -> None:
+        """Text at a place; see `figures.write`."""
+        write(self.figure, x / self._width, 1 - y / self._height, text, size, **style)
+
+    def name_row(self, middle: float, name: str, note: str = "") -> None:
+        """A row's name and the note below it, left of its cells."""
+        x = _LABELS - 0.1
+        self.write(x, middle, shortened(name, 16), ha="right", va="bottom" if note else "center", weight="bold")
+        self.write(x, middle, note, "small", ha="right", va="top", color=SOFT)
+
+    def name_column(self, column: tuple[float, float], bottom: float, name: str, *, matches: bool) -> None:
+        """A candidate's name above its cells."""
+        left, right = column
+        text = ("✓ " if matches else "") + shortened(name, int(15.5 * (right - left)) - 2 * matches)
+        style = {"color": TRUTH, "weight": "bold"} if matches else {}
+        self.write((left + right) / 2, bottom, text, "small", ha="center", va="bottom", **style)
+
+
 def _picture(
     images: Sequence[Image.Image],
     rows: Sequence[_Row],
@@ -152,35 +188,23 @@ def _picture(
     columns = _columns(images, order)
     width = columns[-1][1] + _MARGIN
     lines = textwrap.wrap(title, max(24, int(11 * width)))
-    top = _MARGIN + _LINE * len(lines) + (_GAP if lines else 0)
-    height = top + _HEADER + _CELL + _GAP + len(rows) * (_CELL + _CAPTION) + _MARGIN
-    figure = new_figure(width, height)
-
-    def axes_at(column: tuple[float, float], y: float) -> "Axes":
-        left, right = column
-        return figure.add_axes((left / width, 1 - (y + _CELL) / height, (right - left) / width, _CELL / height))
-
+    top = _MARGIN + _LINE * len(lines) + (_GAP if lines else 0) + _HEADER
+    sheet = _Sheet(width, top + _CELL + _GAP + len(rows) * (_CELL + _CAPTION) + _MARGIN)
     for number, line in enumerate(lines):
-        write(figure, _MARGIN / width, 1 - (_MARGIN + _LINE * (number + 0.5)) / height, line, "title", va="center")
-    y = top + _HEADER
+        sheet.write(_MARGIN, _MARGIN + _LINE * (number + 0.5), line, "title", va="center")
+    sheet.name_row(top + _CELL / 2, "images")
     for candidate, column in zip(order, columns, strict=True):
-        matches = candidate in truth
-        middle = sum(column) / 2 / width
-        characters = int(15.5 * (column[1] - column[0])) - 2 * matches
-        name = ("✓ " if matches else "") + shortened(names[candidate], characters)
-        style = {"color": TRUTH, "weight": "bold"} if matches else {}
-        write(figure, middle, 1 - (y - 0.06) / height, name, "small", ha="center", va="bottom", **style)
+        sheet.name_column(column, top - 0.06, names[candidate], matches=candidate in truth)
         finest = max((row.masks[candidate] for row in rows), key=np.size)
-        _draw(axes_at(column, y), images[candidate], np.ones_like(finest), framed=matches)
-    _name_row(figure, 1 - (y + _CELL / 2) / height, width, "images", "")
+        _draw(sheet.axes(column, top), images[candidate], np.ones_like(finest), framed=candidate in truth)
     for number, row in enumerate(rows):
-        y = top + _HEADER + _CELL + _GAP + number * (_CELL + _CAPTION)
-        _name_row(figure, 1 - (y + _CELL / 2) / height, width, row.name, row.note)
+        y = top + _CELL + _GAP + number * (_CELL + _CAPTION)
+        sheet.name_row(y + _CELL / 2, row.name, row.note)
         for candidate, column in zip(order, columns, strict=True):
-            _draw(axes_at(column, y), images[candidate], row.masks[candidate], framed=candidate in truth)
-            below = 1 - (y + _CELL + 0.035) / height
-            write(figure, sum(column) / 2 / width, below, row.captions[candidate], "small", ha="center", va="top")
-    return figure
+            _draw(sheet.axes(column, y), images[candidate], row.masks[candidate], framed=candidate in truth)
+            caption = row.captions[candidate]
+            sheet.write(sum(column) / 2, y + _CELL + 0.035, caption, "small", ha="center", va="top")
+    return sheet.figure
 
 
 def _check(images: Sequence[Image.Image], rows: Sequence[_Row], order: Sequence[int], truth: Collection[int]) -> None:
@@ -204,12 +228,6 @@ def _columns(images: Sequence[Image.Image], order: Sequence[int]) -> list[tuple[
         columns.append((left, left + aspect * _CELL))
         left += aspect * _CELL + _GAP
     return columns
-
-
-def _name_row(figure: "Figure", y: float, width: float, name: str, note: str) -> None:
-    x = (_LABELS - 0.1) / width
-    write(figure, x, y, shortened(name, 16), ha="right", va="bottom" if note else "center", weight="bold")
-    write(figure, x, y, note, "small", ha="right", va="top", color=SOFT)
 
 
 def _draw(axes: "Axes", image: Image.Image, mask: TokenMask, *, framed: bool) -> None:

@@ -120,6 +120,12 @@ def test_masks_by_layer_only_lose_tokens(rank: Callable[..., Ranking]) -> None:
     assert all((a == b).all() for a, b in zip(token_masks(ranking), before, strict=True))
 
 
+def test_a_layer_that_drops_nothing_is_no_pruning_layer(rank: Callable[..., Ranking]) -> None:
+    ranking = rank(keep_ratio=1.0)
+    assert ranking.traces[0].stages
+    assert pruning_layers(ranking) == []
+
+
 def test_with_windows_a_candidate_is_as_in_its_last_pass(rank: Callable[..., Ranking]) -> None:
     ranking = rank(window_size=3, window_step=1)
     assert len(ranking.traces) > 2
