@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The app's interface in Gradio: what is on the page, and what happens when something on it is used."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import gradio as gr
 
@@ -13,6 +14,7 @@ from radical_haystack.app import page
 from radical_haystack.app.searching import (
     MAX_QUERY,
     MAX_UPLOAD_BYTES,
+    Found,
     Reference,
     Searcher,
     SearchError,
@@ -31,6 +33,11 @@ _SESSIONS = 100
 _WAITING = 32
 _DAY = 86400
 
+Update: TypeAlias = tuple[Any, Any]
+"""New status and results."""
+
+logger = logging.getLogger(__name__)
+
 
 class Handlers:
     """
@@ -44,36 +51,51 @@ class Handlers:
 
     def search(
         self, index: int, query: str, reference: Reference | None, pruner: str, keep_ratio: float
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[Update]:
         """
         Search, showing the first stage's order while the model is reading.
 
         :returns: Status and results, several times.
         """
-        try:
+
+        def steps() -> Iterator[Update]:
             yield page.working("Finding candidates …"), gr.skip()
             found = self._searcher.retrieve(index, query, reference)
             yield page.working(f"Reading {len(found.documents)} images in one prompt …"), page.first_results(found)
             yield self._reranked(found, pruner, keep_ratio)
-        except (ValueError, OSError) as error:
-            yield page.problem(str(error)), gr.skip()
+
+        yield from _told(steps())
 
     def refine(
         self, index: int, query: str, reference: Reference | None, pruner: str, keep_ratio: float
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[Update]:
         """
         Search again after a setting was changed, with the former results in place until the new ones are there.
 
         :returns: Status and results, several times.
         """
-        if not query.strip():
-            yield "", page.welcome(self._searcher.indexes[index])
-            return
-        try:
+
+        def steps() -> Iterator[Update]:
             yield page.working("Reading the images again …"), gr.skip()
             yield self._reranked(self._searcher.retrieve(index, query, reference), pruner, keep_ratio)
-        except (ValueError, OSError) as error:
-            yield page.problem(str(error)), gr.skip()
+
+        if query.strip():
+            yield from _told(steps())
+        else:
+            yield gr.skip(), gr.skip()
+
+    def switch(
+        self, index: int, query: str, reference: Reference | None, pruner: str, keep_ratio: float
+    ) -> Iterator[Update]:
+        """
+        Turn to another index: search it for what is asked already, or say what can be asked.
+
+        :returns: Status and results, several times.
+        """
+        if query.strip():
+            yield from self.search(index, query, reference, pruner, keep_ratio)
+        else:
+            yield "", page.welcome(self._searcher.indexes[index])
 
     def pick(self, index: int, event: gr.EventData) -> tuple[Any, ...]:
         """
@@ -82,7 +104,7 @@ class Handlers:
         :returns: Reference, its picture, query and status.
         """
         try:
-            reference = self._searcher.reference_from_result(index, event._data.get("id"))
+            reference = self._searcher.reference_from_result(index, getattr(event, "id", None))
         except SearchError as error:
             return gr.skip(), gr.skip(), gr.skip(), page.problem(str(error))
         return reference, reference.image, _query_box(reference, clear=True), page.notice(_say_what(reference))
@@ -116,9 +138,9 @@ class Handlers:
 
         :returns: The query.
         """
-        return str(event._data.get("text", ""))[:MAX_QUERY]
+        return str(getattr(event, "text", ""))[:MAX_QUERY]
 
-    def _reranked(self, found: Any, pruner: str, keep_ratio: float) -> tuple[str, str]:
+    def _reranked(self, found: Found, pruner: str, keep_ratio: float) -> Update:
         comparison = self._searcher.rank(found, pruner=pruner, keep_ratio=keep_ratio)
         return page.notice(page.outcome(comparison)), page.results(comparison)
 
@@ -158,7 +180,8 @@ def build_app(searcher: Searcher) -> gr.Blocks:
         chosen = [reference, picture, query, status]
         for event in (query.submit, button.click):
             event(handlers.search, asked, shown, **_PRIVATE).then(None, js=_TO_RESULTS, **_PRIVATE)
-        for setting in settings:
+        index.change(handlers.switch, asked, shown, trigger_mode="always_last", **_PRIVATE)
+        for setting in (pruner, keep_ratio):
             setting.change(handlers.refine, asked, shown, trigger_mode="always_last", **_PRIVATE)
         # Gradio would read the file itself and only say "Error" of one that is no image.
         picture.upload(handlers.upload, picture, chosen, preprocess=False, **_PRIVATE)
@@ -202,11 +225,25 @@ def launch_options(host: str, port: int | None) -> dict[str, Any]:
     }
 
 
+def _told(steps: Iterator[Update]) -> Iterator[Update]:
+    """The steps of a search and, if one of them fails, what went wrong; results half shown are taken away then."""
+    left: Any = gr.skip()
+    try:
+        for status, results in steps:
+            left = "" if isinstance(results, str) else left
+            yield status, results
+    except (ValueError, OSError) as error:
+        yield page.problem(str(error)), left
+    except Exception:
+        logger.exception("A search failed")
+        yield page.problem("The search failed. The terminal that runs the app says why; then search again."), left
+
+
 def _query_row() -> tuple[gr.Textbox, gr.Button]:
     with gr.Row(equal_height=True, elem_id="rh-ask"):
         query = gr.Textbox(
             label=_ASK,
-            placeholder="a red checked dress",
+            placeholder="Describe an image",
             max_lines=1,
             max_length=MAX_QUERY,
             autofocus=True,
@@ -273,7 +310,7 @@ def _query_box(reference: Reference | None, *, clear: bool = False) -> Any:
     """The query's field, whose meaning depends on whether there is a reference."""
     text = {"value": ""} if clear else {}
     if reference is None:
-        return gr.update(label=_ASK, placeholder="a red checked dress", **text)
+        return gr.update(label=_ASK, placeholder="Describe an image", **text)
     return gr.update(label=_CHANGE, placeholder="is blue instead", **text)
 
 
