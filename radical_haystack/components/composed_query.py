@@ -53,6 +53,8 @@ class ComposedQuery:
         :raises ValueError: See the class.
         """
         parts = [captions] if isinstance(captions, str) else captions or []  # nothing at all is as blank as ""
+        if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+            raise ValueError(f"The modification of a composed query must be a text or several texts, not {captions!r}.")
         return cls(" and ".join(part.strip() for part in parts if part.strip()), reference_image, reference_id)
 
 

@@ -99,6 +99,11 @@ class TestComposedQuery:
             with pytest.raises(ValueError, match="modification text of a composed query is blank"):
                 make()
 
+    @pytest.mark.parametrize("captions", [5, ["is blue", 5], b"is blue"])
+    def test_modification_that_is_no_text(self, captions: Any) -> None:
+        with pytest.raises(ValueError, match="must be a text or several texts, not .*5|b'is blue'"):
+            ComposedQuery.from_captions("a.png", captions)
+
     @pytest.mark.parametrize("reference", [None, 7, b"bytes", ["a.png"]])
     def test_reference_that_is_no_image(self, reference: Any) -> None:
         with pytest.raises(ValueError, match=f"must be an image .*, not {type(reference).__name__}"):
