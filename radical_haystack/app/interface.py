@@ -308,7 +308,7 @@ def _reference_image() -> gr.Image:
 
 def _query_box(reference: Reference | None, *, clear: bool = False) -> Any:
     """The query's field, whose meaning depends on whether there is a reference."""
-    text = {"value": ""} if clear else {}
+    text: dict[str, Any] = {"value": ""} if clear else {}
     if reference is None:
         return gr.update(label=_ASK, placeholder="Describe an image", **text)
     return gr.update(label=_CHANGE, placeholder="is blue instead", **text)
