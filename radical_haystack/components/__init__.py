@@ -10,6 +10,7 @@ from radical_haystack.components.composed_query import ComposedQuery, ComposedQu
 from radical_haystack.components.embedders import DocumentImageEmbedder, QueryTextEmbedder
 from radical_haystack.components.image_loading import ImageReadError, load_image
 from radical_haystack.components.rankers import RadicalRanker
+from radical_haystack.components.retrievers import FirstStageMarker, FirstStageRetriever
 
 # Whoever imports this package trusts it: pipelines in YAML may then name its components.
 allow_deserialization_module("radical_haystack.components")
@@ -19,6 +20,8 @@ __all__ = [
     "ComposedQueryBuilder",
     "ComposedQueryEmbedder",
     "DocumentImageEmbedder",
+    "FirstStageMarker",
+    "FirstStageRetriever",
     "ImageReadError",
     "QueryTextEmbedder",
     "RadicalRanker",

@@ -65,7 +65,7 @@ def text_input(model: SentenceTransformer, text: str, *, lower_case: bool = Fals
     """
     text = text.lower() if lower_case else text
     if not isinstance(model[0], Transformer):
-        if text.startswith(("http:", "https:", "data:")) or _is_file(text):
+        if text.startswith(("http", "data:")) or _is_file(text):
             raise ValueError(f"The text '{text}' is a URL or the path of a file, which this model would open.")
         return text
     if "message" in model.modalities:

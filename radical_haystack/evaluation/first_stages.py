@@ -146,9 +146,7 @@ def compare_first_stages(
     pools, figures = {}, {}
     for stage in stages:
         pools[stage.name] = _pools(dataset, stage, candidates, batch_size, device, progress)
-        orders = _rerank(
-            dataset, pools[stage.name], vlm, keep_ratio, lambda *at, n=stage.name: progress(f"Ranking {n}", *at)
-        )
+        orders = _rerank(dataset, stage.name, pools[stage.name], vlm, keep_ratio, progress)
         figures[stage.name] = _figures(dataset, judged, pools[stage.name], *orders)
     overlaps = tuple(_overlap(one, other, pools[one], pools[other]) for one, other in combinations(names, 2))
     return FirstStageComparison(dataset.name, len(dataset.queries), candidates, keep_ratio, figures, overlaps)
@@ -244,19 +242,24 @@ def _query_embedder(
 
 
 def _rerank(
-    dataset: Dataset, pools: Run, vlm: ListwiseVLM, keep_ratio: float, progress: Callable[[int, int], None]
+    dataset: Dataset,
+    name: str,
+    pools: Run,
+    vlm: ListwiseVLM,
+    keep_ratio: float,
+    progress: Callable[[str, int, int], None],
 ) -> tuple[Run, Run]:
     """The orders of dense ranking and of RaDiCal."""
     dense: dict[str, list[str]] = {}
     radical: dict[str, list[str]] = {}
     for done, query in enumerate(dataset.queries, start=1):
         pool = pools[query.id]
-        images = [dataset.image(dataset.by_id[name]) for name in pool]
+        images = [dataset.image(dataset.by_id[document]) for document in pool]
         reference = dataset.image(query.reference) if query.reference else None
         for orders, pruner, ratio in ((dense, "dense", 1.0), (radical, "radical", keep_ratio)):
             ranking = vlm.rank(query.text, images, reference, pruner=pruner, keep_ratio=ratio)
             orders[query.id] = [pool[place] for place in ranking.order]
-        progress(done, len(dataset.queries))
+        progress(f"Ranking what {name} found", done, len(dataset.queries))
     return dense, radical
 
 

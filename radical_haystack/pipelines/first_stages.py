@@ -6,6 +6,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -29,6 +30,7 @@ class FirstStage:
     :param encode_kwargs: Arguments of `SentenceTransformer.encode` for queries and images alike, such as `task`.
     :param query_encode_kwargs: Those for queries only, such as `prompt`.
     :param image_encode_kwargs: Those for images only.
+    :param loading: Arguments of the embedders that say how to load the model, such as `model_kwargs` or `token`.
     :param pooling: How token embeddings become one vector; `None` for what the model's folder says.
     :param dimension: What embeddings are cut to; `None` for all of it.
     :param lower_case: Whether the model knows lower case only.
@@ -43,6 +45,7 @@ class FirstStage:
     encode_kwargs: Mapping[str, Any] = field(default_factory=dict)
     query_encode_kwargs: Mapping[str, Any] = field(default_factory=dict)
     image_encode_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    loading: Mapping[str, Any] = field(default_factory=dict)
     pooling: str | None = None
     dimension: int | None = None
     lower_case: bool = False
@@ -138,11 +141,12 @@ class FirstStage:
             "normalize_embeddings": True,  # stores compare by distance, dot product or cosine: all order the same then
             "progress_bar": False,
             "trust_remote_code": self.trust_remote_code,
+            **deepcopy(dict(self.loading)),
         }
 
     def _encode(self, more: Mapping[str, Any]) -> dict[str, Any]:
         cut = {} if self.dimension is None else {"truncate_dim": self.dimension}
-        return {**self.encode_kwargs, **more, **cut}
+        return deepcopy({**self.encode_kwargs, **more, **cut})
 
 
 @dataclass(frozen=True)

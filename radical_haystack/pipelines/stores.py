@@ -97,7 +97,7 @@ def check_first_stage(path: str | Path, info: StoreInfo, first_stage: FirstStage
     if info.weights_digest != first_stage.weights_digest and info.weights_digest is not None:
         raise StoreError(
             f"The store at '{path}' was made with other weights of the first stage '{info.first_stage}'; "
-            "index the images into a new store."
+            "search it with those, or index the images into a new store."
         )
 
 

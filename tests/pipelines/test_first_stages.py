@@ -157,6 +157,18 @@ class TestWhatPresetsAre:
         assert (preset.lower_case, preset.composed, preset.needs_remote_code) == (lower_case, composed, own_code)
         assert not preset.trust_remote_code
 
+    def test_loading_arguments_reach_every_embedder(self) -> None:
+        stage = replace(FIRST_STAGES["bundled"], loading={"model_kwargs": {"attn_implementation": "eager"}})
+        for embedder in (stage.text_embedder(), stage.image_embedder(), stage.composed_embedder()):
+            assert embedder.model_kwargs == {"attn_implementation": "eager"}
+            embedder.model_kwargs["attn_implementation"] = "sdpa"
+        assert stage.loading == {"model_kwargs": {"attn_implementation": "eager"}}
+
+    def test_presets_stay_as_they_are_whatever_embedders_do(self) -> None:
+        stage = FIRST_STAGES["siglip2-base-patch16-512"]
+        stage.text_embedder(device=CPU).encode_kwargs["processing_kwargs"]["text"]["padding"] = True
+        assert stage.encode_kwargs == {"processing_kwargs": {"text": PADDING}}
+
     def test_those_are_all(self) -> None:
         assert set(FIRST_STAGES) == set(TINY) - {"siglip2 naflex"}
 
@@ -354,7 +366,7 @@ class TestQueriesAreTexts:
         assert len(query(stage, text or picture)) in (32, 64)
         assert "pixel_values" not in recorder.inputs[0]
 
-    @pytest.mark.parametrize("text", ["http://localhost:1/secret.png", "https://x", None])
+    @pytest.mark.parametrize("text", ["http://localhost:1/secret.png", "https://x", "httpx", None])
     def test_models_with_own_code_do_not_get_them(
         self, folders: SimpleNamespace, picture: str, text: str | None
     ) -> None:
@@ -450,7 +462,7 @@ class TestWeights:
             lambda: index_folder(image_folder, tmp_path / "s", first_stage=retrained),
             lambda: search_folder(tmp_path / "s", "red", first_stage=retrained),
         ):
-            with pytest.raises(StoreError, match="other weights of the first stage 'mine'; index the images"):
+            with pytest.raises(StoreError, match="other weights of the first stage 'mine'; search it with those"):
                 use()
 
 
