@@ -104,7 +104,7 @@ class Handlers:
         :returns: Reference, its picture, query and status.
         """
         try:
-            reference = self._searcher.reference_from_result(index, getattr(event, "id", None))
+            reference = self._searcher.reference_from_result(index, str(getattr(event, "id", "")))
         except SearchError as error:
             return gr.skip(), gr.skip(), gr.skip(), page.problem(str(error))
         return reference, reference.image, _query_box(reference, clear=True), page.notice(_say_what(reference))
