@@ -26,8 +26,8 @@ from radical_haystack.vlm.prompt import IDENTIFIERS
 
 SEED = 77
 ITEMS = 20
-TEXT_MRR, COMPOSED_MRR = 0.35, 0.25
-"""Floors, with a margin below what was measured on 48 queries (0.54 and 0.44); a random order has 0.15."""
+TEXT_MRR, COMPOSED_MRR = 0.5, 0.35
+"""Floors, with a margin below what was measured on 60 queries (0.71 and 0.53); a random order has 0.15."""
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_reranker_ships_its_own_entropy_profile(vlm):
     assert len(schedule.layers) == 4
     entropies = schedule.entropies
     assert entropies is not None
-    assert max(entropies) - min(entropies) > 0.03
+    assert max(entropies) - min(entropies) > 0.07
 
 
 def test_first_stage_finds_described_pictures_in_a_gallery(encoder):
