@@ -55,6 +55,8 @@ def test_the_picture_is_drawn_and_its_path_printed(
     assert code == 0
     assert printed == f"{out}\n"
     assert out.stat().st_size > 1000
+    if suffix == "svg":
+        assert out.read_text(encoding="utf-8").count("<image") == 3 * 4  # the images and two methods, four candidates
 
 
 def test_json_tells_the_kept_tokens(run: Run, store: Path, image_folder: Path, calibrated: str, tmp_path: Path) -> None:
