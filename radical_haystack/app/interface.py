@@ -179,7 +179,9 @@ def build_app(searcher: Searcher) -> gr.Blocks:
         asked, shown = [index, query, reference, pruner, keep_ratio], [status, results]
         chosen = [reference, picture, query, status]
         for event in (query.submit, button.click):
-            event(handlers.search, asked, shown, **_PRIVATE).then(None, js=_TO_RESULTS, **_PRIVATE)
+            # A query sent while the one before is still being ranked must not get lost.
+            searched = event(handlers.search, asked, shown, trigger_mode="always_last", **_PRIVATE)
+            searched.then(None, js=_TO_RESULTS, **_PRIVATE)
         index.change(handlers.switch, asked, shown, trigger_mode="always_last", **_PRIVATE)
         for setting in (pruner, keep_ratio):
             setting.change(handlers.refine, asked, shown, trigger_mode="always_last", **_PRIVATE)

@@ -176,6 +176,15 @@ def test_first_stage_is_shown_while_the_model_reads(visit: Callable[..., Any]) -
     expect(page.locator(".rh-spinner, .rh-waiting")).to_have_count(0)
 
 
+def test_a_query_sent_during_a_search_is_searched_next(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.locator(QUERY).click()
+    page.keyboard.type("a blue dress")
+    page.keyboard.press("Enter")
+    expect(page.locator(".rh-asked")).to_contain_text("a blue dress", timeout=MODEL_TIMEOUT)
+    search(page, "a green dress")  # the blue ones are still being ranked
+
+
 def test_retention_switches(visit: Callable[..., Any], screenshots: Path) -> None:
     page = visit(color_scheme="dark")
     search(page, "a red checked dress")
