@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from haystack import component, default_from_dict, default_to_dict
 from haystack.utils import ComponentDevice, Secret
-from haystack.utils.hf import deserialize_hf_model_kwargs, serialize_hf_model_kwargs
+from haystack.utils.hf import serialize_hf_model_kwargs
 from PIL import Image
 
 from radical_haystack.components.composed_query import ComposedQuery
 from radical_haystack.components.embedders import QueryTextEmbedder
 from radical_haystack.components.encoding import image_input, text_input
 from radical_haystack.components.image_loading import load_image
+from radical_haystack.components.serializing import with_model_kwargs
 
 Mode = Literal["joint", "fused"]
 
@@ -161,9 +162,7 @@ class ComposedQueryEmbedder:
 
         :param data: The dictionary; it is left as it is.
         """
-        copied = deepcopy(dict(data))
-        deserialize_hf_model_kwargs(copied.get("init_parameters", {}).get("model_kwargs") or {})
-        return default_from_dict(cls, copied)
+        return default_from_dict(cls, with_model_kwargs(data))
 
     def warm_up(self) -> None:
         """Load the model, once; other embedders of the same model share it."""

@@ -4,12 +4,10 @@
 """Haystack's embedders of queries and images, reading both as the rest of this package does."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from haystack import Document, component, default_from_dict
-from haystack.utils.hf import deserialize_hf_model_kwargs
 from haystack_integrations.components.embedders.sentence_transformers import (
     SentenceTransformersDocumentImageEmbedder,
     SentenceTransformersTextEmbedder,
@@ -18,6 +16,7 @@ from PIL import Image
 
 from radical_haystack.components.encoding import image_input, prepare_backend, text_input
 from radical_haystack.components.image_loading import ImageReadError, load_document_images
+from radical_haystack.components.serializing import with_model_kwargs
 
 
 @component
@@ -59,7 +58,7 @@ class QueryTextEmbedder(SentenceTransformersTextEmbedder):
 
         :param data: The dictionary; it is left as it is.
         """
-        return default_from_dict(cls, _with_model_kwargs(data))
+        return default_from_dict(cls, with_model_kwargs(data))
 
     def warm_up(self) -> None:
         """Load the model, once; other embedders of the same model share it."""
@@ -111,9 +110,8 @@ class DocumentImageEmbedder(SentenceTransformersDocumentImageEmbedder):
             folder says.
         :param parameters: Those of `SentenceTransformersDocumentImageEmbedder`.
         """
-        SentenceTransformersDocumentImageEmbedder.__init__(
-            self, **parameters
-        )  # Haystack remakes the class, so `super()` fails
+        # Haystack remakes the class, so `super()` fails.
+        SentenceTransformersDocumentImageEmbedder.__init__(self, **parameters)
         self.pooling = pooling
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +131,7 @@ class DocumentImageEmbedder(SentenceTransformersDocumentImageEmbedder):
 
         :param data: The dictionary; it is left as it is.
         """
-        return default_from_dict(cls, _with_model_kwargs(data))
+        return default_from_dict(cls, with_model_kwargs(data))
 
     def warm_up(self) -> None:
         """Load the model, once; other embedders of the same model share it."""
@@ -189,10 +187,3 @@ class DocumentImageEmbedder(SentenceTransformersDocumentImageEmbedder):
             **(self.encode_kwargs or {}),
         )
         return embeddings
-
-
-def _with_model_kwargs(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which data types are objects again."""
-    copied = deepcopy(dict(data))
-    deserialize_hf_model_kwargs(copied.get("init_parameters", {}).get("model_kwargs") or {})
-    return copied

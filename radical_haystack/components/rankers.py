@@ -13,13 +13,14 @@ from typing import Any, Literal
 
 from haystack import Document, component, default_from_dict, default_to_dict, logging
 from haystack.utils import ComponentDevice, Secret
-from haystack.utils.hf import deserialize_hf_model_kwargs, serialize_hf_model_kwargs
+from haystack.utils.hf import serialize_hf_model_kwargs
 from haystack.utils.misc import _deduplicate_documents
 from PIL import Image
 
 from radical_haystack.components.bundled import resolve_model
 from radical_haystack.components.composed_query import ComposedQuery
 from radical_haystack.components.image_loading import ImageReadError, ImageSource, load_document_images, load_image
+from radical_haystack.components.serializing import with_model_kwargs
 from radical_haystack.pruning import PRUNERS, PruningSchedule
 from radical_haystack.vlm import ListwiseVLM, PromptTemplate, Ranking
 from radical_haystack.vlm.listwise import windows
@@ -169,9 +170,8 @@ class RadicalRanker:
 
         :param data: The dictionary; it is left as it is.
         """
-        copied = deepcopy(dict(data))
+        copied = with_model_kwargs(data)
         parameters = copied.get("init_parameters", {})
-        deserialize_hf_model_kwargs(parameters.get("model_kwargs") or {})
         if parameters.get("schedule"):
             parameters["schedule"] = PruningSchedule.from_json(json.dumps(parameters["schedule"]))
         if parameters.get("prompt_template"):
