@@ -4,14 +4,16 @@
 """
 Which candidate tokens a query token speaks about: the truth for the grounding loss.
 
-An attribute word (`striped`) speaks about the tokens of garments with that attribute; before `pocket`, a colour about
-pockets of that colour; a kind word of a text query (`shirt`) about the garments that best fit what it says of them;
-a token of the reference image about the candidates' garments most like the one it shows.
+An attribute word (`striped`) speaks about the tokens of garments with that attribute; `pocket` about the pockets of the
+colour before it, or about the garments without one, of the kind of garment named last; a kind word of a text query
+(`shirt`) about the garments that best fit what it says of them; a token of the reference image about the candidates'
+garments most like the one it shows. The colour before `pocket` has no truth: attention is causal, and at that word
+nothing tells yet whether a pocket or a garment follows.
 """
 
 import numpy as np
 
-from radical_haystack.catalog import COLOURS, FIELDS, GarmentSpec, Outfit, full_spec
+from radical_haystack.catalog import COLOURS, FIELDS, SLOT_OF, GarmentSpec, Outfit, full_spec
 from training.layout import Layout
 
 WORDS = {
@@ -54,17 +56,22 @@ class SetTruth:
         self.garment = np.where(labels > 0, (labels.astype(int) - 1) // 2, -1)
         self.pocket = (labels > 0) & (labels % 2 == 0)
 
-    def having(self, field: str, value: str) -> np.ndarray:
-        """Tokens of garments (of pockets, for `accent`) with an attribute, `(N, T)`."""
-        place = self.pocket if field == "accent" else ~self.pocket
+    def having(self, field: str, value: str | None, slot: str | None = None) -> np.ndarray:
+        """
+        Tokens of garments with an attribute, `(N, T)`.
+
+        :param value: The attribute's value; an accent's tokens are those of the pocket, `None` means no pocket.
+        :param slot: Only of garments worn there.
+        """
+        place = self.pocket if field == "accent" and value else ~self.pocket
         mask = np.zeros_like(place)
         for row, outfit in enumerate(self.outfits):
             for number, garment in enumerate(outfit.garments):
-                if getattr(garment, field) == value:
+                if getattr(garment, field) == value and slot in (None, garment.slot):
                     mask[row] |= self.garment[row] == number
         return mask & place
 
-    def fitting(self, spec: GarmentSpec, *, pocket: bool = False) -> np.ndarray:
+    def fitting(self, spec: GarmentSpec) -> np.ndarray:
         """Tokens of the garments that fit a description best, `(N, T)`."""
         mask = np.zeros_like(self.pocket)
         hits = {
@@ -76,7 +83,7 @@ class SetTruth:
         for (row, number), count in hits.items():
             if count == best > 0:
                 mask[row] |= self.garment[row] == number
-        return mask & self.pocket if pocket else mask
+        return mask
 
 
 def word_truth(
@@ -90,13 +97,18 @@ def word_truth(
     :returns: Pairs of a position in `ids` and the mask `(N, T)`; positions without truth are left out.
     """
     found = []
-    for place, token in enumerate(ids):
-        field, value = vocabulary.meaning.get(token, (None, None))
+    slot = None
+    meanings = [vocabulary.meaning.get(token, (None, None)) for token in ids]
+    for place, (field, value) in enumerate(meanings):
         if field == "kind":
+            slot = SLOT_OF[value]
             spec = next((spec for spec in wanted or () if spec.kind == value), None)
             mask = None if spec is None else truth.fitting(spec)
-        elif field == "colour" and place + 1 < len(ids) and ids[place + 1] == vocabulary.pocket:
-            mask = truth.having("accent", value)
+        elif ids[place] == vocabulary.pocket:
+            before, colour = meanings[place - 1]
+            mask = truth.having("accent", colour if before == "colour" else None, slot)
+        elif vocabulary.pocket in ids[place + 1 : place + 2]:
+            mask = None
         else:
             mask = None if field is None else truth.having(field, value)
         if mask is not None and mask.any():
