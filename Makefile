@@ -2,6 +2,7 @@
 ## make app    set up and serve the search app, on the drawn catalogue or on indexes: make app ARGS="--store index"
 ## make test   set up and run the tests
 ## make lint   set up and run ruff and mypy
+## make docs   set up and build the documentation into site/
 PYTHON      ?= python3
 CONSTRAINTS ?= constraints.txt
 VENV        := .venv
@@ -11,7 +12,7 @@ STAMP       := $(VENV)/.installed
 OFFLINE     := HF_HUB_OFFLINE=1 HAYSTACK_TELEMETRY_ENABLED=False
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo app test lint clean
+.PHONY: help setup demo app test lint docs clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -39,5 +40,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-output
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-output site
