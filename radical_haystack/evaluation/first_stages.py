@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from radical_haystack.components.composed_query import ComposedQuery
+from radical_haystack.components.image_loading import ImageReadError
 from radical_haystack.components.retrievers import FirstStageRetriever, find_retriever
 from radical_haystack.evaluation.datasets import Dataset, DatasetQuery
 from radical_haystack.evaluation.filling import fill_store
@@ -145,7 +146,9 @@ def compare_first_stages(
     judged = dataset.qrels if qrels is None else qrels
     pools, figures = {}, {}
     for stage in stages:
-        pools[stage.name] = _pools(dataset, stage, candidates, batch_size, device, progress)
+        pools[stage.name] = retrieve_pools(
+            dataset, stage, candidates, batch_size=batch_size, device=device, progress=progress
+        )
         orders = _rerank(dataset, stage.name, pools[stage.name], vlm, keep_ratio, progress)
         figures[stage.name] = _figures(dataset, judged, pools[stage.name], *orders)
     overlaps = tuple(_overlap(one, other, pools[one], pools[other]) for one, other in combinations(names, 2))
@@ -192,20 +195,44 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     return total + p**depth * agreement
 
 
-def _pools(
+def retrieve_pools(
     dataset: Dataset,
     stage: FirstStage | EmbedderPair,
-    candidates: int,
-    batch_size: int,
-    device: ComponentDevice | None,
-    progress: Callable[[str, int, int], None],
-) -> Run:
-    """By query id, what the first stage finds."""
+    size: int,
+    *,
+    batch_size: int = 32,
+    device: ComponentDevice | None = None,
+    skip_unreadable: bool = False,
+    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+) -> dict[str, list[str]]:
+    """
+    Let a first stage find images for all queries, each among the images of its category.
+
+    :param dataset: The data set, its images in files.
+    :param stage: The first stage.
+    :param size: How many images to find for each query; its own reference is left out.
+    :param batch_size: Images that the first stage embeds at once.
+    :param device: Where to run it; `None` for the default device.
+    :param skip_unreadable: Whether a query whose reference image cannot be read is left out, and no error.
+    :param progress: Called with what is done, the number of images looked at and of all.
+    :returns: By query id, the ids of what was found, best first.
+    :raises ValueError: If the images are not in files.
+    :raises ImageReadError: If the reference image of a query cannot be read.
+    """
     embed = _query_embedder(dataset, stage, device)
     pools: dict[str, list[str]] = {}
     parts = [dataset.of_category(name) for name in dict.fromkeys(dataset.categories.values())] or [dataset]
     for part in parts:
-        store = FAISSDocumentStore(embedding_dim=len(embed(part.queries[0])))
+        queries: dict[str, list[float]] = {}
+        for query in part.queries:
+            try:
+                queries[query.id] = embed(query)
+            except ImageReadError:
+                if not skip_unreadable:
+                    raise
+        if not queries:
+            continue
+        store = FAISSDocumentStore(embedding_dim=len(next(iter(queries.values()))))
         fill_store(
             part,
             store,
@@ -214,11 +241,11 @@ def _pools(
             device=device,
             progress=lambda *at: progress(f"Embedding with {stage.name}", *at),
         )
-        retriever = FirstStageRetriever(retriever=find_retriever(store), first_stage=stage.name, top_k=candidates + 1)
-        for query in part.queries:
-            found = [document.id for document in retriever.run(query_embedding=embed(query))["documents"]]
-            reference = query.reference.id if query.reference else None
-            pools[query.id] = [name for name in found if name != reference][:candidates]
+        retriever = FirstStageRetriever(retriever=find_retriever(store), first_stage=stage.name, top_k=size + 1)
+        references = {query.id: query.reference.id for query in part.queries if query.reference}
+        for name, embedding in queries.items():
+            found = [document.id for document in retriever.run(query_embedding=embedding)["documents"]]
+            pools[name] = [document for document in found if document != references.get(name)][:size]
     return pools
 
 
