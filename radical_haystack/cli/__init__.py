@@ -8,7 +8,7 @@ import sys
 import typer
 
 from radical_haystack.cli import app as browser
-from radical_haystack.cli import calibrate, cost, data, demo, explain, search, shared
+from radical_haystack.cli import calibrate, cost, data, demo, evaluate, explain, search, shared
 
 app = typer.Typer(
     add_completion=False,
@@ -23,6 +23,7 @@ app.command(cls=shared.ManyValues)(explain.explain)
 app.command()(calibrate.calibrate)
 app.command()(cost.cost)
 app.command()(data.data)
+app.command(cls=shared.ManyValues)(evaluate.evaluate)
 
 
 def main() -> None:

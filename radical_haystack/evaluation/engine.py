@@ -4,6 +4,7 @@
 """Running an experiment: `run_experiment(experiment, folder)`. Interrupted, it goes on where it stopped."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -49,6 +50,9 @@ class Engine(Protocol):
         :returns: For each ranking its results, one per seed; a query that is skipped comes alone.
         """
 
+    def close(self) -> None:
+        """Let go of what was started for it."""
+
 
 class LocalEngine:
     """
@@ -86,6 +90,9 @@ class LocalEngine:
         """See `Engine`."""
         for case, jobs in work:
             yield from self._runner.run(case, jobs)
+
+    def close(self) -> None:
+        """See `Engine`; nothing was started."""
 
 
 def run_experiment(
@@ -129,6 +136,8 @@ def run_experiment(
     """
     if engine not in get_args(EngineName):
         raise ValueError(f"Unknown engine '{engine}': choose one of {', '.join(get_args(EngineName))}.")
+    if engine == "ray" and vlm is not None:
+        raise ValueError("The engine 'ray' loads the model in processes of its own; hand none over.")
     store = None if folder is None else ExperimentFolder(folder)
     config: dict[str, Any] = {"experiment": experiment.to_dict(), "measure": _name_of(measure)}
     if store is not None:
@@ -148,15 +157,16 @@ def run_experiment(
         ranker = RayEngine(experiment, dataset, measure, workers=workers, device=device)
     else:
         ranker = LocalEngine(experiment, dataset, measure, vlm=vlm, device=device)
-    model, made_with = ranker.prepare(cases[:CALIBRATION_SETS])
-    config["model"] = model.to_dict()
-    if store is None:
-        return Results.of(experiment, model, chain.from_iterable(_run(experiment, cases, [], ranker, progress)))
-    store.check({**config, "model": _without_name(config["model"])})
-    store.write_config(config, made_with)
-    with ResultsFile(store.results) as file:
-        for entries in _run(experiment, cases, file.entries, ranker, progress):
-            file.append(entries)
+    with closing(ranker):
+        model, made_with = ranker.prepare(cases[:CALIBRATION_SETS])
+        config["model"] = model.to_dict()
+        if store is None:
+            return Results.of(experiment, model, _run(experiment, cases, [], ranker, progress))
+        store.check({**config, "model": _without_name(config["model"])})
+        store.write_config(config, made_with)
+        with ResultsFile(store.results) as file:
+            for entries in _run(experiment, cases, file.entries, ranker, progress):
+                file.append(entries)
     return Results.load(store.path)
 
 

@@ -86,7 +86,7 @@ class SummaryRow:
 @dataclass(frozen=True)
 class Results:
     """
-    Results of an experiment; printing them with `rich` shows a table.
+    Results of an experiment; `summary_tables` shows them.
 
     :param experiment: The experiment.
     :param model: The model they were measured with.
