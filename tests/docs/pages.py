@@ -104,6 +104,19 @@ def check_command(words: list[str]) -> None:
     commands[words[1]].make_context(words[1], words[2:])
 
 
+def imported(code: str) -> dict[str, Any]:
+    """
+    What code imports, by its names there.
+
+    :param code: The code; nothing else of it is run.
+    """
+    names: dict[str, Any] = {}
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            exec(compile(ast.Module([node], []), "<imports>", "exec"), names)
+    return names
+
+
 def mistakes(code: str, namespace: Mapping[str, Any]) -> list[str]:
     """
     What is wrong with code that cannot be run here: unknown names, and arguments that what is called does not have.
@@ -112,10 +125,7 @@ def mistakes(code: str, namespace: Mapping[str, Any]) -> list[str]:
     :param namespace: What is known before it; what the code imports is added.
     """
     tree = ast.parse(code)
-    names = dict(namespace)
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            exec(compile(ast.Module([node], []), "<imports>", "exec"), names)
+    names = {**namespace, **imported(code)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = _UNKNOWN

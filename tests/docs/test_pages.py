@@ -17,7 +17,7 @@ from radical_haystack.catalog import write_gallery
 from radical_haystack.cli import main
 from radical_haystack.pruning import PRUNERS
 from radical_haystack.vlm.families import FAMILIES
-from tests.docs.pages import PAGES, ROOT, Block, blocks, check_command, mistakes
+from tests.docs.pages import PAGES, ROOT, Block, blocks, check_command, imported, mistakes
 
 README = ROOT / "README.md"
 SERVES = "app"
@@ -81,8 +81,7 @@ def follow(block: Block, namespace: dict[str, Any], folder: Path, monkeypatch: p
     elif block.language == "py":
         assert block.title.startswith("Needs "), f"{block.place}: say in a title what it needs."
         assert not mistakes(block.text, namespace), block.place
-        imports = "".join(line for line in block.text.splitlines(True) if re.match(r"from |import ", line))
-        exec(compile(imports, block.place, "exec"), namespace)
+        namespace.update(imported(block.text))
     for words in block.commands if block.language == "console" else []:
         if words[0] == "radical-haystack":
             check_command(words)
@@ -98,8 +97,12 @@ def test_readme_python_runs_as_it_stands(own_folder: Path) -> None:
 
 
 def test_readme_python_for_elsewhere_fits() -> None:
-    for block in blocks(README, "py"):
-        assert not mistakes(block.text, {}), block.place
+    known: dict[str, Any] = {}
+    for block in blocks(README):
+        if block.language == "py":
+            assert not mistakes(block.text, known), block.place
+        if block.language in ("py", "python"):
+            known.update(imported(block.text))
 
 
 def test_first_example_has_ten_lines() -> None:
