@@ -4,16 +4,21 @@
 """
 Which candidate tokens a query token speaks about: the truth for the grounding loss.
 
-An attribute word (`striped`) speaks about the tokens of garments with that attribute; `pocket` about the pockets of the
-colour before it, or about the garments without one, of the kind of garment named last; a kind word of a text query
-(`shirt`) about the garments that best fit what it says of them; a token of the reference image about the candidates'
-garments most like the one it shows. The colour before `pocket` has no truth: attention is causal, and at that word
-nothing tells yet whether a pocket or a garment follows.
+An attribute word (`striped`) looks at the tokens of garments with that attribute, `pocket` at the pockets of the colour
+before it, or at the garments without one, of the kind of garment named last; a kind word of a description (`shirt`) at
+the garments that best fit what was said of them so far; a token of the reference image at the candidates' garments most
+like the one it shows. A word speaks for the candidates it looks at; one that closes what a description says about a
+garment (`with stripes`, `and a red pocket`) for those that best fit all of it.
+
+Attention is causal: a word can only be asked for what is known when it is read. The colour before `pocket` has no
+truth, since nothing tells there whether a pocket or a garment follows.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
-from radical_haystack.catalog import COLOURS, FIELDS, SLOT_OF, GarmentSpec, Outfit, full_spec
+from radical_haystack.catalog import COLOURS, FIELDS, NO_POCKET, GarmentSpec, Outfit, full_spec
 from training.layout import Layout
 
 WORDS = {
@@ -40,7 +45,9 @@ class Vocabulary:
                 ids = layout.encode(f" {word}")
                 if len(ids) == 1:
                     self.meaning[ids[0]] = (field, value)
-        self.pocket = layout.encode(" pocket")[0]
+        self.pocket, self.shorts = layout.encode(" pocket")[0], layout.encode(" shorts")[0]
+        closing = ("pocket", "sleeves", "stripes", "dots", "checks")
+        self.closing = {ids[0] for ids in (layout.encode(f" {word}") for word in closing) if len(ids) == 1}
 
 
 class SetTruth:
@@ -87,42 +94,60 @@ class SetTruth:
 
 
 def word_truth(
-    truth: SetTruth, vocabulary: Vocabulary, ids: list[int], wanted: tuple[GarmentSpec, ...] | None
-) -> list[tuple[int, np.ndarray]]:
+    truth: SetTruth, vocabulary: Vocabulary, ids: list[int], *, described: bool
+) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """
     What the words of one query speak about.
 
     :param ids: The query's tokens.
-    :param wanted: What a text query asks for; `None` for a modification, whose kind words name what is to change.
-    :returns: Pairs of a position in `ids` and the mask `(N, T)`; positions without truth are left out.
+    :param described: Whether it describes garments; a modification names those that are to change.
+    :returns: For each position in `ids` that has a truth: the position, the tokens to look at `(N, T)`, and the
+        candidates it speaks for `(N,)`.
     """
     found = []
-    slot = None
-    meanings = [vocabulary.meaning.get(token, (None, None)) for token in ids]
-    for place, (field, value) in enumerate(meanings):
+    adjectives: dict[str, str] = {}
+    spec: GarmentSpec | None = None
+    for place, token in enumerate(ids):
+        field, value = vocabulary.meaning.get(token, (None, None))
+        following = ids[place + 1] if place + 1 < len(ids) else None
+        if (field is None and token not in vocabulary.closing) or following in vocabulary.closing:
+            continue
         if field == "kind":
-            slot = SLOT_OF[value]
-            spec = next((spec for spec in wanted or () if spec.kind == value), None)
-            mask = None if spec is None else truth.fitting(spec)
-        elif ids[place] == vocabulary.pocket:
-            before, colour = meanings[place - 1]
-            mask = truth.having("accent", colour if before == "colour" else None, slot)
-        elif vocabulary.pocket in ids[place + 1 : place + 2]:
-            mask = None
+            shorts = {"length": "short"} if token == vocabulary.shorts else {}
+            spec = GarmentSpec(value, **(adjectives | shorts))
+            adjectives = {}
+            mask = truth.fitting(spec) if described else None
+        elif token in vocabulary.closing:
+            field, value = _feature(vocabulary, ids, place)
+            mask = truth.having(field, value, spec and spec.slot)
+            spec = spec and replace(spec, **{field: NO_POCKET if value is None else value})
         else:
-            mask = None if field is None else truth.having(field, value)
-        if mask is not None and mask.any():
-            found.append((place, mask))
+            adjectives[field] = value
+            mask = truth.having(field, value)
+        if mask is None or not mask.any():
+            continue
+        whole = described and spec is not None and token in vocabulary.closing
+        found.append((place, mask, (truth.fitting(spec) if whole else mask).any(-1)))
     return found
 
 
-def reference_truth(truth: SetTruth, outfit: Outfit, labels: np.ndarray) -> list[tuple[int, np.ndarray]]:
+def _feature(vocabulary: Vocabulary, ids: list[int], place: int) -> tuple[str, str | None]:
+    """The attribute that ends at a closing word."""
+    if ids[place] in vocabulary.meaning:
+        return vocabulary.meaning[ids[place]]
+    before, value = vocabulary.meaning.get(ids[place - 1], (None, None))
+    if ids[place] == vocabulary.pocket:
+        return "accent", value if before == "colour" else None
+    return "length", value
+
+
+def reference_truth(truth: SetTruth, outfit: Outfit, labels: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """
     What the tokens of a reference image speak about.
 
     :param outfit: What the reference shows.
     :param labels: Label of every present token of it, `(T,)`.
-    :returns: Pairs of a token number and the mask `(N, T)`.
+    :returns: A token number, the tokens to look at `(N, T)` and the candidates it speaks for `(N,)`, each.
     """
     found = []
     for number, garment in enumerate(outfit.garments):
@@ -130,7 +155,7 @@ def reference_truth(truth: SetTruth, outfit: Outfit, labels: np.ndarray) -> list
         for pocket, label in ((False, 1 + 2 * number), (True, 2 + 2 * number)):
             mask = truth.having("accent", garment.accent) if pocket and garment.accent else truth.fitting(spec)
             if mask.any():
-                found += [(int(token), mask) for token in np.flatnonzero(labels == label)]
+                found += [(int(token), mask, mask.any(-1)) for token in np.flatnonzero(labels == label)]
     return found
 
 

@@ -33,7 +33,7 @@ from rich.progress import track
 from torch import Tensor, distributed, multiprocessing
 from transformers import Qwen2Tokenizer, Qwen3VLForConditionalGeneration
 
-from radical_haystack.catalog import GarmentSpec, Modification, Outfit, Query, describe, modification
+from radical_haystack.catalog import Modification, Outfit, Query, describe, modification
 from training.benchmark import evaluate, load_benchmark
 from training.grounding import SetTruth, Vocabulary, reference_truth, word_truth
 from training.layout import IDENTIFIERS, Layout
@@ -68,13 +68,16 @@ EMBEDDING_FACTOR = 6.0
 
 @dataclass
 class Task:
-    """One query behind a set: its text, the reference's row in the pool if any, and each candidate's relevance."""
+    """
+    One query behind a set: its text, the reference's row in the pool if any, each candidate's relevance, that of a full
+    match, and whether the text describes what is wanted, rather than a change.
+    """
 
     text: str
     reference: int | None
     relevance: list[int]
     best: int
-    wanted: tuple[GarmentSpec, ...] | None
+    described: bool
 
 
 def pool_features(model, images: np.ndarray, batch: int = 64) -> list[Tensor]:
@@ -129,8 +132,7 @@ def distance(a: Outfit, b: Outfit) -> int:
 
 def graded(query: Query | Modification, outfits: list[Outfit], reference: int | None) -> Task:
     relevance = [query.relevance(outfit) for outfit in outfits]
-    wanted = None if isinstance(query, Modification) else query.wanted
-    return Task(f" {query.text}", reference, relevance, query.max_relevance, wanted)
+    return Task(f" {query.text}", reference, relevance, query.max_relevance, isinstance(query, Query))
 
 
 def text_task(outfits: list[Outfit], target: int, rng: random.Random, *, full: bool) -> Task:
@@ -238,21 +240,26 @@ class Batch:
         self.answers.append(answers)
 
     def _grounding(self, tasks: list[Task], encoded, words: Tensor, kept: Tensor | None, index: Tensor | None):
-        """Rows `(n,)` into the flattened `(B * Q * L)` query tokens, and the mask `(n, N * T)` each speaks about."""
+        """
+        Rows `(n,)` into the flattened `(B * Q * L)` query tokens, the mask `(n, N * T)` each looks at, and the
+        candidates `(n, N)` it speaks for.
+        """
         length, per_set = words.shape[1], len(tasks) // len(self.truths)
-        rows, masks = [], []
+        rows, masks, votes = [], [], []
         for number, (task, ids) in enumerate(zip(tasks, encoded, strict=True)):
             truth = self.truths[number // per_set]
             first = number * length + int(words[number].nonzero()[0])
-            found = [(first + place, mask) for place, mask in word_truth(truth, self.vocabulary, ids, task.wanted)]
+            words_found = word_truth(truth, self.vocabulary, ids, described=task.described)
+            found = [(first + place, mask, vote) for place, mask, vote in words_found]
             if kept is not None:
                 shown = number * length + int(index.view(len(tasks), -1)[number, 0])
                 labels = self.pool.labels[task.reference][kept[number].numpy()]
                 matches = reference_truth(truth, self.pool.outfits[task.reference], labels)
-                found += [(shown + token, mask) for token, mask in matches]
-            rows += [row for row, _ in found]
-            masks += [mask.reshape(-1) for _, mask in found]
-        return torch.tensor(rows), torch.from_numpy(np.stack(masks))
+                found += [(shown + token, mask, vote) for token, mask, vote in matches]
+            rows += [row for row, _, _ in found]
+            masks += [mask.reshape(-1) for _, mask, _ in found]
+            votes += [vote for _, _, vote in found]
+        return torch.tensor(rows), torch.from_numpy(np.stack(masks)), torch.from_numpy(np.stack(votes))
 
     def _spelled(self, layout: Layout, number: int, task: Task) -> list[int]:
         order = sorted(range(len(task.relevance)), key=lambda k: -task.relevance[k])
@@ -299,7 +306,7 @@ def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
     """Mass of the query tokens' attention on what they speak about, in the guided heads of one layer."""
     index = batch.prefix.visual_index[0, 0]
     parts = []
-    for weights, (rows, masks) in zip(attention, batch.grounding, strict=True):
+    for weights, (rows, masks, _) in zip(attention, batch.grounding, strict=True):
         mass = weights[..., :GUIDED_HEADS, :].mean(-2).flatten(0, 2)[rows][:, index]
         parts.append(-(mass * masks).sum(-1).clamp(min=MASS_FLOOR).log().mean())
     return torch.stack(parts).mean()
@@ -308,15 +315,14 @@ def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
 def vote_loss(model, batch: Batch, residuals: list[Tensor]) -> Tensor:
     """The residual of a grounded query token must tell the identifiers of the candidates it speaks about."""
     text = model.model.language_model
-    _, candidates, tokens = batch.evidence.shape
     parts = []
-    for hidden, (rows, masks) in zip(residuals, batch.grounding, strict=True):
+    for hidden, (rows, _, votes) in zip(residuals, batch.grounding, strict=True):
         per_set = hidden.shape[1] * hidden.shape[2]
         letters = text.embed_tokens.weight[batch.letter_ids[rows // per_set]]
         states = text.norm(hidden.flatten(0, 2)[rows])
         log_probs = torch.einsum("nd,nkd->nk", states, letters).log_softmax(-1)
-        spoken = masks.view(-1, candidates, tokens).any(-1).float()
-        parts.append(-(spoken * log_probs).sum(-1).div(spoken.sum(-1)).mean())
+        wanted = votes.float()
+        parts.append(-(wanted * log_probs).sum(-1).div(wanted.sum(-1)).mean())
     return torch.stack(parts).mean()
 
 
