@@ -371,8 +371,8 @@ def trainable_rows(layout: Layout, vocabulary: int) -> Tensor:
 
 
 def loss_weights(share: float) -> dict[str, float]:
-    """The auxiliaries lead at first, while the answer's gradient is mostly noise, and are gone at 85% of the run."""
-    early, guided = share < 0.2, min(1.0, max(0.0, (0.85 - share) / 0.3))
+    """The auxiliaries lead at first, while the answer's gradient is mostly noise, and are gone at 90% of the run."""
+    early, guided = share < 0.2, min(1.0, max(0.0, (0.9 - share) / 0.25))
     return {
         "answer": 0.3 if early else 1.0,
         "spelled": 0.1 if early else 0.3,
