@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running an experiment: `run_experiment(experiment, folder)`. Interrupted, it goes on where it stopped."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +15,7 @@ from radical_haystack.evaluation.datasets import Dataset
 from radical_haystack.evaluation.environment import ModelInfo, environment, model_info
 from radical_haystack.evaluation.experiment import Case, Experiment, Job, draw_cases, jobs_of
 from radical_haystack.evaluation.first_stages import retrieve_pools
-from radical_haystack.evaluation.folder import POOLS, ExperimentFolder
+from radical_haystack.evaluation.folder import EMBEDDINGS, POOLS, ExperimentFolder
 from radical_haystack.evaluation.preparing import calibrate_if_needed, load_model
 from radical_haystack.evaluation.records import Entry, Record, ResultsFile, Skipped
 from radical_haystack.evaluation.results import Results
@@ -29,6 +30,8 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is done, the number of items done and of all."""
 Work: TypeAlias = Sequence[tuple[Case, Sequence[Job]]]
 """Cases, each with the rankings that it still needs."""
+
+_POOLS_DEPEND_ON = ("dataset", "root", "dataset_arguments", "category", "queries", "candidates", "first_stage", "seeds")
 
 
 class Engine(Protocol):
@@ -198,23 +201,35 @@ def _left(experiment: Experiment, cases: Sequence[Case], known: Sequence[Entry])
 
 
 def _pools(experiment: Experiment, dataset: Dataset, store: ExperimentFolder | None, progress: Progress) -> Run | None:
-    """By query id, what the first stage finds; kept in the folder."""
+    """By query id, what the first stage finds; kept in the folder, with what it depends on."""
     if experiment.first_stage is None:
         return None
-    stored = None if store is None else store.read_json(POOLS)
-    if stored is not None:
-        return dict(stored)
+    if store is None:
+        return _retrieve(experiment, dataset, None, progress)
+    depends_on = {"pool": dataset.pool_size, **{name: experiment.to_dict()[name] for name in _POOLS_DEPEND_ON}}
+    stored = store.read_json(POOLS) or {}
+    if stored.get("of") != depends_on:
+        shutil.rmtree(store.path / EMBEDDINGS, ignore_errors=True)
+        stored = {"of": depends_on, "pools": None}
+        store.write_json(POOLS, stored)
+    if stored["pools"] is None:
+        stored["pools"] = _retrieve(experiment, dataset, store.path / EMBEDDINGS, progress)
+        store.write_json(POOLS, stored)
+        shutil.rmtree(store.path / EMBEDDINGS, ignore_errors=True)
+    return dict(stored["pools"])
+
+
+def _retrieve(experiment: Experiment, dataset: Dataset, folder: Path | None, progress: Progress) -> Run:
+    assert experiment.first_stage is not None
     drawn = {query.id: query for seed in experiment.seeds for query in experiment.queries_of(dataset, seed)}
-    pools = retrieve_pools(
+    return retrieve_pools(
         replace(dataset, queries=tuple(drawn.values())),
         first_stage_of(experiment.first_stage, trust_remote_code=experiment.trust_remote_code),
         dataset.pool_size,
         skip_unreadable=True,
+        folder=folder,
         progress=progress,
     )
-    if store is not None:
-        store.write_json(POOLS, pools)
-    return pools
 
 
 def _name_of(measure: Measure | None) -> str | None:

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filling a document store with the images of a data set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from haystack import Document
 from haystack.document_stores.types import DocumentStore
 from haystack.utils import ComponentDevice
 
@@ -21,6 +22,7 @@ def fill_store(
     *,
     batch_size: int = 32,
     device: ComponentDevice | None = None,
+    written: Callable[[Sequence[Document]], None] = lambda documents: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> IndexReport:
     """
@@ -35,6 +37,7 @@ def fill_store(
         `EmbedderPair`.
     :param batch_size: Images per batch.
     :param device: Where to run the model; `None` for the default device.
+    :param written: Called with the embedded documents of each batch, once they are in the store.
     :param progress: Called with the number of images looked at and of all.
     :returns: What was done; `unreadable` has the reason by path. What `dataset.missing` names is not in it.
     :raises ValueError: If the images of the data set are not in files.
@@ -50,7 +53,8 @@ def fill_store(
         batch = dataset.documents[start : start + batch_size]
         new = [document for document in batch if document.id not in stored]
         if new:
-            outputs = pipeline.run({"embedder": {"documents": new}}, include_outputs_from={"embedder"})
+            outputs = pipeline.run({"embedder": {"documents": new}}, include_outputs_from={"embedder", "marker"})
+            written(outputs["marker"]["documents"])
             indexed += outputs["writer"]["documents_written"]
             skipped = outputs["embedder"].get("unreadable", [])
             unreadable |= {d.meta["file_path"]: d.meta["radical"]["error"] for d in skipped}

@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much the ranking depends on which first stage chose the candidates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from haystack import Document
 from haystack.utils import ComponentDevice
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 from rich.console import Group
@@ -23,6 +26,15 @@ from radical_haystack.evaluation.filling import fill_store
 from radical_haystack.evaluation.metrics import OVERALL, evaluate_run
 from radical_haystack.evaluation.trec import Qrels, Run
 from radical_haystack.pipelines.first_stages import AnyFirstStage, EmbedderPair, FirstStage, first_stage_of
+from radical_haystack.pipelines.stores import (
+    StoreInfo,
+    check_first_stage,
+    create_store,
+    journal,
+    open_store,
+    read_store_info,
+    save_store,
+)
 from radical_haystack.vlm import ListwiseVLM
 
 PERSISTENCE = 0.9
@@ -203,6 +215,7 @@ def retrieve_pools(
     batch_size: int = 32,
     device: ComponentDevice | None = None,
     skip_unreadable: bool = False,
+    folder: str | Path | None = None,
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> dict[str, list[str]]:
     """
@@ -214,6 +227,7 @@ def retrieve_pools(
     :param batch_size: Images that the first stage embeds at once.
     :param device: Where to run it; `None` for the default device.
     :param skip_unreadable: Whether a query whose reference image cannot be read is left out, and no error.
+    :param folder: Where to keep embeddings, so that a run that is interrupted loses one batch; `None`: nowhere.
     :param progress: Called with what is done, the number of images looked at and of all.
     :returns: By query id, the ids of what was found, best first.
     :raises ValueError: If the images are not in files.
@@ -222,7 +236,7 @@ def retrieve_pools(
     embed = _query_embedder(dataset, stage, device)
     pools: dict[str, list[str]] = {}
     parts = [dataset.of_category(name) for name in dict.fromkeys(dataset.categories.values())] or [dataset]
-    for part in parts:
+    for number, part in enumerate(parts):
         queries: dict[str, list[float]] = {}
         for query in part.queries:
             try:
@@ -232,21 +246,41 @@ def retrieve_pools(
                     raise
         if not queries:
             continue
-        store = FAISSDocumentStore(embedding_dim=len(next(iter(queries.values()))))
-        fill_store(
-            part,
-            store,
-            stage,
-            batch_size=batch_size,
-            device=device,
-            progress=lambda *at: progress(f"Embedding with {stage.name}", *at),
-        )
+        dimension = len(next(iter(queries.values())))
+        with _store(part, stage, dimension, None if folder is None else Path(folder) / str(number)) as (store, written):
+            fill_store(
+                part,
+                store,
+                stage,
+                batch_size=batch_size,
+                device=device,
+                written=written,
+                progress=lambda *at: progress(f"Embedding with {stage.name}", *at),
+            )
         retriever = FirstStageRetriever(retriever=find_retriever(store), first_stage=stage.name, top_k=size + 1)
         references = {query.id: query.reference.id for query in part.queries if query.reference}
         for name, embedding in queries.items():
             found = [document.id for document in retriever.run(query_embedding=embedding)["documents"]]
             pools[name] = [document for document in found if document != references.get(name)][:size]
     return pools
+
+
+@contextmanager
+def _store(
+    dataset: Dataset, stage: FirstStage | EmbedderPair, dimension: int, folder: Path | None
+) -> Iterator[tuple[FAISSDocumentStore, Callable[[Sequence[Document]], None]]]:
+    """A store, and what to tell of each batch that is written to it; the store's folder, if any, is then up to date."""
+    if folder is None:
+        yield FAISSDocumentStore(embedding_dim=dimension), lambda documents: None
+        return
+    if (folder / "store.json").exists():
+        check_first_stage(folder, read_store_info(folder), stage)
+        store = open_store(folder)
+    else:
+        store = create_store(folder, StoreInfo(stage.name, dimension, dataset.root, stage.weights_digest))
+    with journal(folder) as append:
+        yield store, append
+    save_store(store, folder)
 
 
 def _query_embedder(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-CONFIG, RESULTS, POOLS = "config.json", "results.jsonl", "pools.json"
+CONFIG, RESULTS, POOLS, EMBEDDINGS = "config.json", "results.jsonl", "pools.json", "embeddings"
 
 _NOT_COMPARED = "environments"
 _SHOWN = 60
@@ -60,8 +60,10 @@ class ExperimentFolder:
         :raises ResumeError: If the folder's results differ in one of them, see also `read_config`.
         """
         stored = self.read_config()
-        for name, value in wanted.items() if stored is not None else ():
-            found = _difference(name, (stored or {}).get(name), json.loads(json.dumps(value)))
+        if stored is None:
+            return
+        for name, value in wanted.items():
+            found = _difference(name, stored.get(name), json.loads(json.dumps(value)))
             if found is not None:
                 place, there, here = found
                 raise ResumeError(
@@ -78,9 +80,8 @@ class ExperimentFolder:
         """
         environments = list((self.read_config() or {}).get(_NOT_COMPARED, []))
         plain = json.loads(json.dumps(environment))
-        if not environments or environments[-1] != plain:
+        if environments[-1:] != [plain]:
             environments.append(plain)
-        self.path.mkdir(parents=True, exist_ok=True)
         self.write_json(CONFIG, {**wanted, _NOT_COMPARED: environments})
 
     def read_json(self, name: str) -> Any:
