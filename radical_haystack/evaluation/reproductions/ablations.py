@@ -45,13 +45,14 @@ class Ablations(Reproduction):
                 interval(main_estimate(results, row)),
                 MISSING if method == "radical" else signed(difference),
                 percent(row.kept_share),
+                interval(row.measured.get("evidence.end.target")),
                 MISSING,
             ))  # fmt: skip
             values.append({**row.to_dict(), "label": label})
         queries = results.row("radical").queries
         sheet = Sheet(
             f"MRR@10 in percent, R = {ratio:g}, {queries} queries of {session.settings.data}",
-            ("variant", MEASURED, "Δ to RaDiCal", "tokens kept %", "paper"),
+            ("variant", MEASURED, "Δ to RaDiCal", "tokens kept %", "evidence kept %", "paper"),
             tuple(rows),
         )
         return Outcome((sheet,), ("The paper's values of this table are not known here.",), values=values)

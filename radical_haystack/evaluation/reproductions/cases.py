@@ -76,7 +76,8 @@ class Cases(Reproduction):
         results = session.compare(METHODS)
         ranks = target_ranks(results, session.keep_ratio, self.methods)
         queries = {query.id: query for query in session.dataset(results.experiment).queries}
-        figures, rows, notes = {}, [], []
+        figures: dict[str, Callable[[], Figure]] = {}
+        rows, notes = [], []
         for rule in RULES:
             chosen = choose(ranks, rule)
             if chosen is None:

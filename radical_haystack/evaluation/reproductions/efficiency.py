@@ -66,7 +66,8 @@ class Efficiency(Reproduction):
             f"{published.MODEL} and {published.SPEEDUP['InternVL2.5-8B']:.2f}x for InternVL2.5-8B, on GPUs.",
             "Seconds are medians per query: own encoding is what a method spends on the vision encoder beyond encoding "
             "every image once, prefill is the decoder with all that pruning adds. Peak memory is that of one query "
-            "beyond the model and the encoded images; where all tokens pass the first layers, those set the peak.",
+            "beyond the model and the encoded images; where all tokens pass the first layers, those "
+            "set the peak, and methods that resize encode images in it.",
         )
         values = {
             "prompt": {"visual": visual, "text": text},

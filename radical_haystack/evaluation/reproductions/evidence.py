@@ -10,8 +10,9 @@ from radical_haystack.evaluation.reproductions.base import METHODS, Outcome, Rep
 from radical_haystack.evaluation.reproductions.comparing import MEASURED, main_estimate, ratio_text
 from radical_haystack.evaluation.reproductions.session import Session, Settings
 from radical_haystack.evaluation.reproductions.sheets import Sheet, interval, percent
-from radical_haystack.evaluation.results import Results, SummaryRow, Variant
+from radical_haystack.evaluation.results import Results, SummaryRow
 from radical_haystack.pruning.pruners import BEFORE_DECODER
+from radical_haystack.viz import curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,17 +91,15 @@ def _by_layer(row: SummaryRow) -> str:
 
 
 def _figure(results: Results) -> "Figure":
-    from radical_haystack.viz import curves
-
     ratio = results.experiment.keep_ratios[0]
 
-    def points(variant: Variant) -> list[tuple[float, float, float, float]]:
-        found = [(layer, left) for layer, left, _ in _layers(results.row(*variant))]
-        # Before its first cut a method has everything.
-        before = [(found[0][0] - 0.5, 1.0, 1.0, 1.0)] if found and found[0][0] > BEFORE_DECODER else []
-        return before + [(float(layer), left.mean, left.low, left.high) for layer, left in found]
-
-    series = {method: points((method, other)) for method, other in results.variants if other == ratio}
+    series = {
+        method: [
+            (float(layer), left.mean, left.low, left.high) for layer, left, _ in _layers(results.row(method, other))
+        ]
+        for method, other in results.variants
+        if other == ratio
+    }
     return curves(
         {method: line for method, line in series.items() if line},
         title=f"Evidence of the target that is left, R = {ratio:g}",

@@ -191,6 +191,7 @@ class Session:
         :param name: What it is called.
         :param experiment: The experiment.
         :param measure: See `run_experiment`.
+        :raises ValueError: If no query can be ranked.
         """
         settings = self.settings
         folder = None
@@ -198,7 +199,7 @@ class Session:
             digest = hashlib.sha256(json.dumps(experiment.to_dict(), sort_keys=True).encode()).hexdigest()
             folder = settings.out / "runs" / f"{name}-{digest[:8]}"
         local = settings.engine == "local"
-        return run_experiment(
+        results = run_experiment(
             experiment,
             folder,
             vlm=self.vlm(experiment.model) if local else None,
@@ -209,6 +210,10 @@ class Session:
             device=settings.device,
             progress=lambda step, done, total: self.progress(f"{name}: {step.lower()}", done, total),
         )
+        if not results.records:
+            reason = results.skipped[0].skipped if results.skipped else "there are none."
+            raise ValueError(f"No query of '{settings.data}' could be ranked: {reason}")
+        return results
 
     def dataset(self, experiment: Experiment) -> Dataset:
         """
@@ -216,8 +221,10 @@ class Session:
 
         :param experiment: The experiment.
         """
-        wanted = (experiment.dataset, experiment.root, dict(experiment.dataset_arguments), experiment.candidates)
-        key = json.dumps([*wanted, experiment.first_stage is None])
+        key = json.dumps([experiment.dataset, experiment.root])
+        if self.settings.is_catalogue:  # which is made anew for each number of queries and candidates
+            made = (dict(experiment.dataset_arguments), experiment.candidates, experiment.first_stage is None)
+            key = json.dumps([key, *made])
         if key not in self._datasets:
             self._datasets[key] = experiment.load_dataset()
         return self._datasets[key]
