@@ -39,6 +39,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     loads = re.compile(r'<(?:script|img|iframe|link)\b[^>]*?(?:src|href)="(?:https?:)?//[^"]*"')
     for page in site.rglob("*.html"):
         assert not loads.findall(page.read_text(encoding="utf-8")), page.name
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:url\(|@import\s*)[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style.name
 
 
 def test_docstrings_become_tables_of_parameters(site: Path) -> None:
