@@ -165,7 +165,7 @@ def run_experiment(
         config["model"] = model.to_dict()
         if store is None:
             return Results.of(experiment, model, _run(experiment, cases, [], ranker, progress))
-        store.check({**config, "model": _without_name(config["model"])})
+        store.check({**config, "model": _as_named_before(config["model"], store.read_config())})
         store.write_config(config, made_with)
         with ResultsFile(store.results) as file:
             for entries in _run(experiment, cases, file.entries, ranker, progress):
@@ -236,6 +236,6 @@ def _name_of(measure: Measure | None) -> str | None:
     return None if measure is None else f"{measure.__module__}.{getattr(measure, '__qualname__', '')}"
 
 
-def _without_name(model: dict[str, Any]) -> dict[str, Any]:
-    """The same model may lie in another folder."""
-    return {key: value for key, value in model.items() if key != "name"} if model["revision"] else model
+def _as_named_before(model: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+    """The same model may lie in another folder than before."""
+    return {**model, "name": stored["model"]["name"]} if stored is not None and model["revision"] else model

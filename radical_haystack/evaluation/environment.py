@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,9 @@ def model_info(vlm: ListwiseVLM) -> ModelInfo:
     name = str(config.name_or_path or type(vlm.model).__name__)
     revision = getattr(config, "_commit_hash", None) or _digest(Path(name))
     dtype = str(vlm.model.dtype).removeprefix("torch.")
-    return ModelInfo(name, config.model_type, revision, dtype, decoder_shape(config), vlm.schedule())
+    own = vlm.schedule()
+    schedule = None if own is None else replace(own, model=None)  # the same, wherever the model lies
+    return ModelInfo(name, config.model_type, revision, dtype, decoder_shape(config), schedule)
 
 
 def decoder_shape(config: Any) -> DecoderShape | None:

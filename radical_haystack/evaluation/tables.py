@@ -86,10 +86,10 @@ def summary_latex(results: Results) -> str:
     ]
     for group in results.groups:
         rows = [row for row in results.rows if row.group == group]
-        title = "All queries" if group == OVERALL else _escaped(group)
-        lines += _latex_block(f"{title}, {rows[0].queries}", rows, len(columns), conditional=False)
+        of = "All " if group == OVERALL else f"{_escaped(group)}, "
+        lines += _latex_block(f"{of}{rows[0].queries} queries", rows, len(columns), conditional=False)
         if any(row.conditional_queries < row.queries for row in rows):
-            title = f"{title} with a relevant candidate, {rows[0].conditional_queries}"
+            title = f"{of}{rows[0].conditional_queries} queries with a relevant candidate"
             lines += _latex_block(title, rows, len(columns), conditional=True)
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
@@ -173,7 +173,7 @@ def _three(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _latex_block(title: str, rows: Sequence[SummaryRow], columns: int, *, conditional: bool) -> list[str]:
-    lines = [r"\midrule", rf"\multicolumn{{{columns}}}{{l}}{{\textit{{{title} queries}}}} \\"]
+    lines = [r"\midrule", rf"\multicolumn{{{columns}}}{{l}}{{\textit{{{title}}}}} \\"]
     for row in rows:
         means = row.conditional if conditional else row.unconditional
         main = means.get(MAIN_METRIC)
