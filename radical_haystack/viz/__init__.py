@@ -10,9 +10,11 @@ setting is read or changed. Save it with `save_figure`, or let a notebook show i
 """
 
 from radical_haystack.viz.budget import token_budget
+from radical_haystack.viz.curves import curves
 from radical_haystack.viz.figures import check_picture_path, require_matplotlib, save_figure
 from radical_haystack.viz.masks import TokenMask, dimmed, masks_from_indices, pruning_layers, token_masks
 from radical_haystack.viz.profile import alpha_curve, entropy_profile
+from radical_haystack.viz.reliability import reliability_curve
 from radical_haystack.viz.retention import layer_retention, retention_overlay
 from radical_haystack.viz.tradeoff import pareto
 
@@ -20,12 +22,14 @@ __all__ = [
     "TokenMask",
     "alpha_curve",
     "check_picture_path",
+    "curves",
     "dimmed",
     "entropy_profile",
     "layer_retention",
     "masks_from_indices",
     "pareto",
     "pruning_layers",
+    "reliability_curve",
     "require_matplotlib",
     "retention_overlay",
     "save_figure",
