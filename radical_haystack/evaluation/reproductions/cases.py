@@ -49,13 +49,13 @@ class Rule:
 RULES = (
     Rule(
         "agrees",
-        "dense and RaDiCal rank the target first and FastV ranks it lowest",
+        "dense and RaDiCal rank the target first and FastV does not",
         lambda ranks: ranks["dense"] == ranks["radical"] == 1 < ranks["fastv"],
         "fastv",
     ),
     Rule(
         "fails",
-        "dense ranks the target first and RaDiCal ranks it lowest",
+        "dense ranks the target first and RaDiCal does not",
         lambda ranks: ranks["dense"] == 1 < ranks["radical"],
         "radical",
     ),
@@ -90,7 +90,10 @@ class Cases(Reproduction):
                 f"{'(reference) ' if query.reference else ''}{query.text}",
                 *(str(ranks[chosen].get(method, MISSING)) for method in self.methods),
             ))  # fmt: skip
-            notes.append(f"Picture “{rule.name}”: of the queries where {rule.says}, the first by id ({chosen}).")
+            notes.append(
+                f"Picture “{rule.name}”: of the queries where {rule.says}, the one that {rule.worst} ranks lowest, of "
+                f"equal ones the first by id ({chosen})."
+            )
             figures[rule.name] = _picture(session, results, query, rule)
         sheet = Sheet(
             f"Rank of the target, R = {session.keep_ratio:g}",

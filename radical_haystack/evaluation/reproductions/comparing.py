@@ -72,15 +72,11 @@ def layers_of(records: Sequence[Record]) -> str:
 
     :param records: Its results; where they differ, the layers of the first are followed by how many others there are.
     """
-    found = {
-        tuple(stage.layer for stage in one.stages if stage.layer != BEFORE_DECODER): None
-        for record in records
-        for one in record.passes
-    }
-    if not found:
-        return MISSING
-    more = f" and {len(found) - 1} others" if len(found) > 1 else ""
-    return ", ".join(map(str, next(iter(found)))) + more
+    passes = (one for record in records for one in record.passes)
+    chosen = (tuple(stage.layer for stage in one.stages if stage.layer != BEFORE_DECODER) for one in passes)
+    first, *others = dict.fromkeys(chosen) or [()]
+    more = f" and {len(others)} others" if others else ""
+    return ", ".join(map(str, first)) + more or MISSING
 
 
 def orientation(data: str) -> str:
@@ -90,9 +86,9 @@ def orientation(data: str) -> str:
     :param data: The data set that is measured.
     """
     if data in published.MAIN_MRR:
-        return f"The paper's values ({published.SOURCE}) are of {published.column(data)[7:-1]} with R = 0.2."
+        return f"The paper's values ({published.SOURCE}) are of {published.setting(data)} with R = 0.2."
     return (
-        f"The paper's values ({published.SOURCE}) are of another model and other data ({published.column(data)[7:-1]}, "
+        f"The paper's values ({published.SOURCE}) are of another model and other data ({published.setting(data)}, "
         "R = 0.2): they are there for orientation, not to be reached."
     )
 

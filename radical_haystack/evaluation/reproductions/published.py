@@ -102,13 +102,22 @@ def reference_data(data: str) -> str:
     return data if data in MAIN_MRR else "flickr30k"
 
 
+def setting(data: str) -> str:
+    """
+    What the published values are of, in words.
+
+    :param data: The data set that is measured.
+    """
+    return f"{DATA_NAMES[reference_data(data)]}, {MODEL}"
+
+
 def column(data: str) -> str:
     """
     The heading of published values.
 
     :param data: The data set that is measured.
     """
-    return f"paper ({DATA_NAMES[reference_data(data)]}, {MODEL})"
+    return f"paper ({setting(data)})"
 
 
 def main_mrr(data: str, method: str, keep_ratio: float) -> float | None:

@@ -27,7 +27,7 @@ class LayerReliability(Reproduction):
     name = "reliability"
     number = "figure 2"
     shows = "At which layers attention agrees with what candidates contribute to the ranking, beyond chance."
-    queries = 5
+    queries = 4
 
     def run(self, session: Session) -> Outcome:
         """See `Reproduction`."""
@@ -92,8 +92,8 @@ def _notes(found: Reliability) -> list[str]:
     return [
         "z is how many deviations the correlation of attention mass with contribution lies above that of permuted "
         "candidates: 0 is chance. U, Q and UxQ are a candidate's mean CCU, QRel and DTI.",
-        "The paper's correlation is over 36 layers of a model trained on billions of images; over the few layers of a "
-        "small model it varies much more."
+        "The paper's correlation is over 36 layers; over the few layers of a small model it varies much more from one "
+        "set of queries to another."
         if len(found.layers) < published.SHAPE.layers
         else f"The paper's correlation is that of {published.MODEL}.",
     ]

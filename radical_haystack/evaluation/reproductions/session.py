@@ -173,7 +173,7 @@ class Session:
                 self.count(comparison),
                 keep_ratios=self.settings.keep_ratios if comparison.all_ratios else (self.keep_ratio,),
             )
-            self._compared[comparison] = self.run(comparison.name, experiment, measure=measure_evidence)
+            self._compared[comparison] = self._run_what_is_new(comparison.name, experiment)
         return self._compared[comparison]
 
     def compared(self, comparison: Comparison) -> Results | None:
@@ -275,6 +275,28 @@ class Session:
             query.id: tuple(dataset.draw_candidates(query, pools[query.id], seed=seed)) for query in dataset.queries
         }
         return replace(dataset, candidates=drawn)
+
+    def _run_what_is_new(self, name: str, experiment: Experiment) -> Results:
+        """Rank with the methods that no comparison has yet; of the others take their rankings of the same cases."""
+        old = next(iter(self._compared.values()), None)
+        known = [method for method in experiment.methods if old is not None and method in old.experiment.methods]
+        new = tuple(method for method in experiment.methods if method not in known)
+        if old is None or not known or not new or not set(experiment.keep_ratios) <= set(old.experiment.keep_ratios):
+            return self.run(name, experiment, measure=measure_evidence)
+        ranked = self.run(name, replace(experiment, methods=new), measure=measure_evidence)
+        cases = {(record.seed, record.query): record.candidates for record in ranked.records}
+        ratios = (1.0, *experiment.keep_ratios)
+        taken = [
+            record
+            for variant in old.variants
+            if variant[0] in {method.name for method in known} and variant[1] in ratios
+            for record in old.of_variant(*variant)
+            if cases.get((record.seed, record.query)) == record.candidates
+        ]
+        if len({(record.seed, record.query) for record in taken}) < len(cases):  # other queries were drawn
+            shared = replace(experiment, methods=tuple(known))
+            taken = list(self.run(f"{name}-shared", shared, measure=measure_evidence).records)
+        return Results.of(experiment, ranked.model, [ranked.records, taken, ranked.skipped])
 
     def _methods_of(self, comparison: Comparison) -> list[str]:
         users = [one for one in self.reproductions if one.comparison == comparison]
