@@ -8,7 +8,7 @@ import sys
 import typer
 
 from radical_haystack.cli import app as browser
-from radical_haystack.cli import calibrate, cost, data, demo, evaluate, explain, search, shared
+from radical_haystack.cli import audit, calibrate, cost, data, demo, evaluate, explain, reproduce, search, shared
 
 app = typer.Typer(
     add_completion=False,
@@ -24,6 +24,8 @@ app.command()(calibrate.calibrate)
 app.command()(cost.cost)
 app.command()(data.data)
 app.command(cls=shared.ManyValues)(evaluate.evaluate)
+app.command(cls=shared.ManyValues)(audit.audit)
+app.command(cls=shared.ManyValues)(reproduce.reproduce)
 
 
 def main() -> None:
