@@ -46,7 +46,7 @@ def _opening(report: Report) -> str:
     )
     return (
         "# Results\n\n"
-        f"Every table and figure of the paper ({published.SOURCE}), measured by this package. This page is written by "
+        f"Tables and figures of the paper ({published.SOURCE}), measured by this package. This page is written by "
         f"one command and never by hand:\n\n    {report.command} --markdown docs/results.md\n\n"
         f"A dash stands where a value is not known. Intervals are 95% bootstrap intervals over queries.{catalogue}"
     )
@@ -77,7 +77,7 @@ def _discussion(report: Report) -> Iterator[str]:
     """What the figures say, and reasons that hold whatever they are."""
     if not report.verdicts:
         return
-    yield "## Where RaDiCal does not win"
+    yield "## How RaDiCal compares, and where it does not win"
     yield "\n".join(f"- {markdown_text(text)}" for text in report.verdicts)
     if report.settings.is_catalogue:
         yield _REASONS
@@ -86,10 +86,10 @@ def _discussion(report: Report) -> Iterator[str]:
 _REASONS = """Some reasons lie in this model and this data, and are worth knowing before the figures are carried over:
 
 - The decoder is shallow. All pruning layers lie after the last DeepStack injection and before the last layer, so that
-  there are few to choose from, they lie close together, and what is cut late saves little. Methods that cut before or
-  near the first layer save more here than the paper's 36 layers would suggest, whatever they do to the ranking.
+  there are few to choose from, they lie close together, and what is cut late saves little. Methods that cut at the
+  decoder's input or in its first layers save more than any such schedule can, whatever they do to the ranking.
 - The pictures are drawn. Garments are large, flat and few, so that an image that is made smaller still shows what is
-  asked for, and a random fifth of its tokens often does, too. Resizing is a stronger opponent here than on photographs.
+  asked for, and a random fifth of its tokens may do so, too. Photographs with small details leave less room for that.
 - The candidates differ from the target in one to three attributes by construction. What decides is small and lies at a
   known place; a method that spreads its budget evenly over candidates loses less than where most candidates are plainly
   wrong.

@@ -22,7 +22,7 @@ _LATEX = str.maketrans({
     "|": r"\textbar{}", '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "×": r"$\times$", "±": r"$\pm$",
     "Δ": r"$\Delta$", "≤": r"$\leq$", "≥": r"$\geq$",
 })  # fmt: skip
-_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"} | {"\n": " "})
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_<>|"} | {"\n": " "})
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def markdown_text(text: str) -> str:
 
     :param text: Any text.
     """
-    return text.translate(_MARKDOWN)
+    return text.translate(_MARKDOWN).replace("](", "]\\(")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
