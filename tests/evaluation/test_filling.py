@@ -16,7 +16,16 @@ def test_fill_and_search(fashioniq: Path, tiny_siglip: str) -> None:
     dataset = load_fashioniq(fashioniq)
     store = FAISSDocumentStore(embedding_dim=32)
     seen: list[tuple[int, int]] = []
-    report = fill_store(dataset, store, tiny_siglip, batch_size=4, progress=lambda *at: seen.append(at))
+    told: list[list[str]] = []
+    report = fill_store(
+        dataset,
+        store,
+        tiny_siglip,
+        batch_size=4,
+        written=lambda documents: told.append([document.id for document in documents if document.embedding]),
+        progress=lambda *at: seen.append(at),
+    )
+    assert told == [[document.id for document in dataset.documents[start : start + 4]] for start in (0, 4, 8)]
     assert (report.indexed, report.unchanged, report.total, report.unreadable) == (9, 0, 9, {})
     assert seen == [(4, 9), (8, 9), (9, 9)]
     embedding = first_stage_of(tiny_siglip).text_embedder().run(text="is red")["embedding"]
