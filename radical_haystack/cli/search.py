@@ -20,6 +20,7 @@ from radical_haystack.cli.shared import (
     Store,
     TrustRemoteCode,
     messages,
+    note_on_bundled_models,
     print_json,
     work,
 )
@@ -51,6 +52,7 @@ def index(
             batch_size=batch_size,
             progress=lambda *at: progress("Indexing", *at),
         )
+    note_on_bundled_models(folder, first_stage)
     if as_json:
         return print_json({**asdict(report), "store": str(store)})
     for file, reason in report.unreadable.items():
@@ -76,7 +78,7 @@ def search(
 ) -> None:
     """Search an index: retrieve, then rerank."""
     with work() as progress:
-        from radical_haystack.pipelines import search_folder
+        from radical_haystack.pipelines import read_store_info, search_folder
 
         progress("Loading the models", 0, 0)
         documents = search_folder(
@@ -89,6 +91,8 @@ def search(
             keep_ratio=keep_ratio,
             pruner=pruner,
         )
+        info = read_store_info(store)
+    note_on_bundled_models(info.root_path, info.first_stage, model)
     results = [
         {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}
         for document in documents

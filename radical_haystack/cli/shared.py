@@ -65,6 +65,25 @@ def print_json(result: object) -> None:
     print(json.dumps(result, indent=2))
 
 
+def note_on_bundled_models(images: str | Path, *models: str) -> None:
+    """
+    Say on stderr if models that know the drawn catalogue only are used on other images.
+
+    :param images: The folder of the images.
+    :param models: The first stage, the reranking model or both.
+    """
+    from radical_haystack.catalog.gallery import CAPTIONS_FILE
+    from radical_haystack.components.bundled import BUNDLED_MODELS
+
+    bundled = [model for model in models if model in ("bundled", *BUNDLED_MODELS)]
+    if bundled and not (Path(images) / CAPTIONS_FILE).is_file():  # the gallery is written with captions
+        text = (
+            f"Note: for the drawn catalogue only, no use on other images such as photos: {' and '.join(bundled)}. "
+            "Choose real models with --first-stage of index and --model of search."
+        )
+        messages.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def work() -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on stderr; whatever libraries print meanwhile goes there too, so that stdout holds the result."""

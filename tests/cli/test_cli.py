@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from radical_haystack.catalog import write_gallery
 from radical_haystack.cli import main
 
 COST = (
@@ -144,6 +145,21 @@ def test_index_and_search(run, image_folder: Path, tmp_path: Path, tiny_siglip: 
 
     refused = run("index", folder, "--store", store, "--first-stage", "bundled")
     assert_one_line_error(refused, tiny_siglip, "bundled")
+
+
+def test_bundled_models_on_other_images_are_noted(run, image_folder: Path, tmp_path: Path, tiny_vlm: str) -> None:
+    store, note = tmp_path / "store", "Note: for the drawn catalogue only, no use on other images such as photos: "
+    assert f"{note}bundled. " in run("index", image_folder, "--store", store).err
+    both = run("search", "red", "--store", store, "--top-k", "1", "--json")
+    assert both.err.count(f"{note}bundled and catalog-vlm-tiny. ") == 1
+    assert json.loads(both.out)["query"] == "red"
+    assert f"{note}bundled. " in run("search", "red", "--store", store, "--model", tiny_vlm).err
+
+
+def test_nothing_is_noted_on_the_drawn_catalogue(run, tmp_path: Path) -> None:
+    write_gallery(tmp_path / "gallery", 2)
+    assert "Note" not in run("index", tmp_path / "gallery", "--store", tmp_path / "store").err
+    assert "Note" not in run("search", "red", "--store", tmp_path / "store").err
 
 
 def test_search_with_a_model_that_is_not_there(run, image_folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
