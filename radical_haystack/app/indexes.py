@@ -10,6 +10,7 @@ from pathlib import Path
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
 from radical_haystack.catalog import write_gallery
+from radical_haystack.catalog.gallery import CAPTIONS_FILE
 from radical_haystack.pipelines.first_stages import EmbedderPair, FirstStage, first_stage_of
 from radical_haystack.pipelines.indexing import index_folder
 from radical_haystack.pipelines.stores import StoreInfo, check_first_stage, open_store, read_store_info
@@ -41,6 +42,12 @@ class Index:
     def label(self) -> str:
         """What it is called: its first stage, the folder that was indexed, and how many images it holds."""
         return f"{self.info.first_stage} · {Path(self.info.root_path).name} ({len(self):,})"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is the drawn catalogue's: its captions, which name garments, lie beside the pictures."""
+        captions = Path(self.info.root_path) / CAPTIONS_FILE
+        return captions.is_file() and '"garments"' in captions.read_text(encoding="utf-8", errors="replace")
 
     def __len__(self) -> int:
         return int(self.store.count_documents())

@@ -97,6 +97,15 @@ class Handlers:
         else:
             yield "", page.welcome(self._searcher.indexes[index])
 
+    def caution(self, index: int) -> Any:
+        """
+        Say whether the models suit the images of an index.
+
+        :returns: The note above the results.
+        """
+        text = page.caution(self._searcher.indexes[index], self._searcher.model)
+        return gr.update(value=text, visible=bool(text))
+
     def pick(self, index: int, event: gr.EventData) -> tuple[Any, ...]:
         """
         Take a result as the reference.
@@ -167,6 +176,8 @@ def build_app(searcher: Searcher) -> gr.Blocks:
                 settings = _settings(searcher)
             with gr.Column(scale=1, min_width=230):
                 picture = _reference_image()
+        caution = page.caution(searcher.indexes[0], searcher.model)
+        note = gr.HTML(caution, visible=bool(caution), elem_id="rh-caution")
         status = gr.HTML(
             html_template='<div role="status" aria-live="polite">${value}</div>', value="", elem_id="rh-status"
         )
@@ -182,6 +193,7 @@ def build_app(searcher: Searcher) -> gr.Blocks:
             # A query sent while the one before is still being ranked must not get lost.
             searched = event(handlers.search, asked, shown, trigger_mode="always_last", **_PRIVATE)
             searched.then(None, js=_TO_RESULTS, **_PRIVATE)
+        index.change(handlers.caution, index, note, trigger_mode="always_last", **_PRIVATE)
         index.change(handlers.switch, asked, shown, trigger_mode="always_last", **_PRIVATE)
         for setting in (pruner, keep_ratio):
             setting.change(handlers.refine, asked, shown, trigger_mode="always_last", **_PRIVATE)

@@ -17,6 +17,7 @@ from PIL import Image
 
 from radical_haystack.app.indexes import Index
 from radical_haystack.app.searching import Candidate, Comparison, Found, Reference
+from radical_haystack.components.bundled import BUNDLED_MODELS
 from radical_haystack.components.image_loading import ImageReadError
 from radical_haystack.pipelines.searching import CANDIDATES
 from radical_haystack.viz.masks import TokenMask
@@ -42,7 +43,7 @@ def welcome(index: Index) -> str:
             "and start the app again."
         )
     tries = ""
-    if index.info.first_stage == "bundled":
+    if index.drawn:
         buttons = "".join(
             f'<button type="button" class="rh-chip" data-example="{escape(text)}">{escape(text)}</button>'
             for text in EXAMPLES
@@ -53,6 +54,32 @@ def welcome(index: Index) -> str:
         f"<p>Type what you are looking for and press Enter. The first stage fetches {CANDIDATES} candidates; the "
         "vision-language model then reads all of them in one prompt and orders them anew, dropping the visual tokens "
         f"that do not help to tell them apart.</p>{tries}</div>"
+    )
+
+
+def caution(index: Index, model: str) -> str:
+    """
+    What has to be known where a bundled model meets images it was not made for; nothing where none does.
+
+    :param index: The index that is searched.
+    :param model: The reranking model, as `RadicalRanker` takes it.
+    """
+    bundled, instead = [], []
+    if index.info.first_stage in ("bundled", *BUNDLED_MODELS):
+        bundled.append("first stage")
+        instead.append("index the images into a new folder with <code>--first-stage siglip2-base-patch16-512</code>")
+    if model in BUNDLED_MODELS:
+        bundled.append("reranker")
+        instead.append(
+            "start the app with <code>--model Qwen/Qwen3-VL-4B-Instruct</code> (needs a GPU; without one, go by the "
+            "first stage&#x27;s order)"
+        )
+    if not bundled or index.drawn or not len(index):
+        return ""
+    return (
+        f'<p class="rh-caution" role="note">The bundled {" and ".join(bundled)} '
+        f"{'know' if len(bundled) > 1 else 'knows'} drawn outfits only; on these images, the order means nothing. "
+        f"For photos, {' and '.join(instead)}.</p>"
     )
 
 

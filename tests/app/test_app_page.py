@@ -7,14 +7,18 @@ import base64
 import io
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from radical_haystack.app import page
+from radical_haystack.app.indexes import Index, open_index
+from radical_haystack.app.interface import Handlers, build_app
 from radical_haystack.app.searching import Candidate, Comparison, Reference, Searcher
 from radical_haystack.components import ImageReadError
+from radical_haystack.pipelines import index_folder
 
 VOID = {"img", "input"}
 
@@ -149,3 +153,54 @@ def test_welcome(searcher: Searcher) -> None:
     shown = Elements(page.welcome(searcher.indexes[0]))
     assert f"{len(searcher.indexes[0])} images" in shown.text
     assert [attributes["data-example"] for attributes in shown.of_class("rh-chip")] == list(page.EXAMPLES)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Index:
+    """An index of images that are not the drawn catalogue's."""
+    (tmp_path / "photos").mkdir()
+    for number in range(3):
+        Image.new("RGB", (64, 48), (80 * number, 90, 90)).save(tmp_path / "photos" / f"{number}.jpg")
+    (tmp_path / "photos" / "captions.json").write_text('[{"file": "0.jpg", "caption": "grey"}]', encoding="utf-8")
+    index_folder(tmp_path / "photos", tmp_path / "store")
+    return open_index(tmp_path / "store")
+
+
+def test_outfits_are_suggested_for_the_drawn_catalogue_only(photos: Index) -> None:
+    shown = Elements(page.welcome(photos))
+    assert "3 images are ready" in shown.text
+    assert shown.of_class("rh-chip") == []
+
+
+def test_bundled_models_on_other_images_are_pointed_out(searcher: Searcher, photos: Index) -> None:
+    both = Elements(page.caution(photos, "catalog-vlm-tiny")).text
+    assert "bundled first stage and reranker know drawn outfits only" in both
+    assert "--first-stage siglip2" in both
+    assert "--model Qwen/" in both
+    stage = Elements(page.caution(photos, "Qwen/Qwen3-VL-4B-Instruct")).text
+    assert "bundled first stage knows" in stage
+    assert "--model" not in stage
+    other = replace(photos, info=replace(photos.info, first_stage="siglip2-base-patch16-512"))
+    reranker = Elements(page.caution(other, "catalog-vlm-tiny")).text
+    assert "bundled reranker knows" in reranker
+    assert "--first-stage" not in reranker
+
+
+def test_models_that_suit_the_images_need_no_note(searcher: Searcher, photos: Index) -> None:
+    assert page.caution(searcher.indexes[0], searcher.model) == ""
+    other = replace(photos, info=replace(photos.info, first_stage="siglip2-base-patch16-512"))
+    assert page.caution(other, "Qwen/Qwen3-VL-4B-Instruct") == ""
+
+
+def test_the_note_follows_the_index(searcher: Searcher, photos: Index) -> None:
+    handlers = Handlers(Searcher([searcher.indexes[0], photos], model=searcher.model))
+    assert handlers.caution(0)["visible"] is False
+    assert handlers.caution(1)["visible"] is True
+    assert "drawn outfits only" in handlers.caution(1)["value"]
+
+
+def test_the_note_is_there_from_the_start(searcher: Searcher, photos: Index) -> None:
+    blocks = build_app(Searcher([photos], model=searcher.model))
+    (note,) = [block for block in blocks.blocks.values() if block.elem_id == "rh-caution"]
+    assert note.visible
+    assert "drawn outfits only" in note.value
