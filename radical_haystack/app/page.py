@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from radical_haystack.app.indexes import Index
-from radical_haystack.app.searching import Candidate, Comparison, Found, Reference
+from radical_haystack.app.searching import Candidate, Comparison, Found, Reference, name_of
 from radical_haystack.components.bundled import BUNDLED_MODELS
 from radical_haystack.components.image_loading import ImageReadError
 from radical_haystack.pipelines.searching import CANDIDATES
@@ -27,6 +27,8 @@ THUMBNAIL = 224
 EXAMPLES = ("a red checked dress", "blue shorts with dots", "a yellow coat with stripes", "a green skirt with a pocket")
 """What the bundled catalogue can be asked."""
 
+_NAME = 36
+"""The most characters of a name below a picture; the tooltip has the whole."""
 _VEIL = (38, 38, 44, 205)
 """What lies over dropped tokens, in RGBA."""
 
@@ -117,7 +119,7 @@ def first_results(found: Found) -> str:
     :param found: What it found.
     """
     candidates = [
-        Candidate(document.id, "", image, rank, rank)
+        Candidate(document.id, name_of(document), image, rank, rank)
         for rank, (document, image) in enumerate(zip(found.documents, found.images, strict=True), start=1)
     ]
     cards = "".join(_first_card(candidate, None) for candidate in candidates)
@@ -166,6 +168,18 @@ def rank_change(candidate: Candidate) -> str:
         f'<span class="rh-move {"rh-up" if up else "rh-down"}" title="{words}"><span aria-hidden="true">'
         f'{"▲" if up else "▼"}{places}</span><span class="rh-sr">{words}</span></span>'
     )
+
+
+def short_name(name: str) -> str:
+    """
+    A name that fits below a picture: long ones lose their middle, for folder and ending tell more.
+
+    :param name: The name.
+    """
+    if len(name) <= _NAME:
+        return name
+    head = _NAME // 2 - 4
+    return f"{name[:head]}…{name[head + 1 - _NAME :]}"
 
 
 def picture(image: Image.Image) -> str:
@@ -248,15 +262,22 @@ def _reranked_card(comparison: Comparison, candidate: Candidate) -> str:
 
 
 def _image(candidate: Candidate, veils: str) -> str:
-    image = candidate.image
+    image, name = candidate.image, escape(candidate.name)
     if isinstance(image, ImageReadError):
-        return '<div class="rh-picture rh-broken" role="img" aria-label="unreadable image">?</div>'
+        broken = f'<div class="rh-picture rh-broken" role="img" aria-label="unreadable image {name}">?</div>'
+        return broken + _name(candidate)
     width = 100 * min(1.0, image.width / image.height)
     return (
         f'<div class="rh-picture"><div class="rh-fit" style="width:{width:.1f}%;aspect-ratio:{image.width}/'
-        f'{image.height}"><img src="{picture(image)}" alt="{escape(candidate.name)}" title="{escape(candidate.name)}">'
-        f"{veils}</div></div>"
+        f'{image.height}"><img src="{picture(image)}" alt="{name}" title="{name}">'
+        f"{veils}</div></div>{_name(candidate)}"
     )
+
+
+def _name(candidate: Candidate) -> str:
+    """The name below a picture; screen readers have it from the picture already."""
+    name = escape(short_name(candidate.name))
+    return f'<p class="rh-file" title="{escape(candidate.name)}" aria-hidden="true">{name}</p>'
 
 
 def _token_bar(candidate: Candidate) -> str:

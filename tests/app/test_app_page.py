@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from radical_haystack.app import page
@@ -121,10 +123,31 @@ def test_foreign_text_is_no_markup(comparison: Comparison) -> None:
     assert evil in Elements(page.problem(evil)).text
 
 
+def test_names_stand_below_the_pictures(comparison: Comparison) -> None:
+    long = "2019 Lisbon/the old town, first day, evening/IMG_20190412_183005.jpg"
+    cards = [replace(c, name=f"holiday/{c.name}") for c in comparison.candidates]
+    cards[0] = replace(cards[0], image=ImageReadError("It is gone."), masks=())
+    cards[1] = replace(cards[1], name=long)
+    shown = Elements(page.results(replace(comparison, candidates=tuple(cards))))
+    names = [str(attributes["title"]) for attributes in shown.of_class("rh-file")]
+    assert sorted(names) == sorted(2 * [card.name for card in cards])
+    assert [shown.text.count(page.short_name(card.name)) for card in cards] == [2] * len(cards)
+    assert long not in shown.text
+
+
+@given(st.text(max_size=200).filter(lambda name: "…" not in name))
+def test_short_names_keep_both_ends(name: str) -> None:
+    short = page.short_name(name)
+    head, _, tail = short.partition("…")
+    assert len(short) <= 36
+    assert short == name or (name.startswith(head) and name.endswith(tail) and min(len(head), len(tail)) > 12)
+
+
 def test_while_the_model_reads(comparison: Comparison) -> None:
     shown = Elements(page.first_results(comparison.found))
     assert len(shown.of_class("rh-waiting")) == len(comparison.candidates)
     assert shown.of_class("rh-goes") == []
+    assert all(candidate.name in shown.text for candidate in comparison.candidates)
 
 
 def test_unreadable_candidate(comparison: Comparison) -> None:
