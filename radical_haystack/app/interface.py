@@ -277,7 +277,7 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
             value=0.2,
             step=0.05,
             label="Keep ratio",
-            info="Share of visual tokens that is kept.",
+            info="Share of the visual tokens that is kept; each token is a patch of an image.",
             min_width=200,
             elem_id="rh-keep-ratio",
         )
@@ -285,7 +285,7 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
             list(PRUNERS),
             value="radical",
             label="Pruner",
-            info="Chooses the tokens to drop.",
+            info="How to choose the tokens that the model drops; dense drops none.",
             filterable=False,
             min_width=180,
             elem_id="rh-pruner",

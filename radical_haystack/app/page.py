@@ -352,7 +352,11 @@ def _funnel(comparison: Comparison) -> str:
 
 def _no_layers(comparison: Comparison) -> str:
     if comparison.stages:
-        return '<p class="rh-hint">Choose a line to see on the pictures which tokens were left.</p>'
+        label = comparison.stages[-1].label
+        return (
+            '<p class="rh-hint">The model reads the images layer by layer and drops tokens on the way: “after '
+            f"{escape(label)}” is what it had left there. Choose a line to see it on the pictures.</p>"
+        )
     if comparison.kept_tokens < comparison.total_tokens:
         text = f"{comparison.pruner} makes the images themselves smaller instead of dropping tokens of them."
     else:

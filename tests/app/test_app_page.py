@@ -166,6 +166,18 @@ def test_methods_without_pruning_layers_say_so(searcher: Searcher, pruner: str, 
     assert hint in Elements(page.results(compared)).text
 
 
+def test_the_stages_of_pruning_are_explained(comparison: Comparison) -> None:
+    text = Elements(page.results(comparison)).text
+    assert "layer by layer and drops tokens on the way" in text
+    assert f"“after {comparison.stages[-1].label}”" in text
+
+
+def test_settings_are_explained(searcher: Searcher) -> None:
+    infos = {block.elem_id: getattr(block, "info", "") for block in build_app(searcher).blocks.values()}
+    assert "patch of an image" in infos["rh-keep-ratio"]
+    assert "dense drops none" in infos["rh-pruner"]
+
+
 def test_outcome(comparison: Comparison) -> None:
     moved = sum(candidate.moved != 0 for candidate in comparison.candidates)
     assert f"reranking moved {moved} of them" in page.outcome(comparison)
