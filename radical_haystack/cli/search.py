@@ -5,7 +5,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,7 +16,6 @@ from radical_haystack.cli.shared import (
     DEFAULT_MODEL,
     AsJson,
     KeepRatio,
-    Model,
     Store,
     TrustRemoteCode,
     messages,
@@ -72,7 +71,9 @@ def search(
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
     keep_ratio: KeepRatio = 0.2,
     pruner: Annotated[str, typer.Option(help="How to prune: radical, any other method's name, or dense.")] = "radical",
-    model: Model = DEFAULT_MODEL,
+    model: Annotated[
+        str, typer.Option(help="Hub name or folder of the reranking model; none for the first stage's order.")
+    ] = DEFAULT_MODEL,
     trust_remote_code: TrustRemoteCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -86,7 +87,7 @@ def search(
             query,
             reference_image=reference,
             trust_remote_code=trust_remote_code,
-            model=model,
+            model=None if model == "none" else model,
             top_k=top_k,
             keep_ratio=keep_ratio,
             pruner=pruner,
@@ -94,16 +95,24 @@ def search(
         info = read_store_info(store)
     note_on_bundled_models(info.root_path, info.first_stage, model)
     results = [
-        {"score": document.score, "file": document.meta["file_path"], **document.meta["radical"]}
-        for document in documents
+        {"score": document.score, "file": document.meta["file_path"], **document.meta.get("radical", {"rank": place})}
+        for place, document in enumerate(documents, start=1)
     ]
     if as_json:
         start = {} if reference is None else {"reference": str(reference)}
         return print_json({"query": query, **start, "results": results})
     title = query if reference is None else f"{reference.name}: {query}"
-    table = Table("rank", "file", "score", "first stage", "tokens kept", title=escape(title))
+    Console().print(_table(results, escape(title), reranked=model != "none"))
+
+
+def _table(results: list[dict[str, Any]], title: str, *, reranked: bool) -> Table:
+    table = Table("rank", "file", "score", title=title)
+    for column in ("first stage", "tokens kept") if reranked else ():
+        table.add_column(column)
     for result in results:
         score = "unreadable" if result["score"] is None else f"{result['score']:.3f}"
-        tokens = f"{result['kept_tokens']} of {result['total_tokens']}"
-        table.add_row(str(result["rank"]), escape(result["file"]), score, str(result["first_stage_rank"]), tokens)
-    Console().print(table)
+        row = [str(result["rank"]), escape(result["file"]), score]
+        if reranked:
+            row += [str(result["first_stage_rank"]), f"{result['kept_tokens']} of {result['total_tokens']}"]
+        table.add_row(*row)
+    return table

@@ -27,14 +27,14 @@ def search_folder(
     reference_image: ImageSource | None = None,
     first_stage: AnyFirstStage | None = None,
     trust_remote_code: bool = False,
-    model: str = "catalog-vlm-tiny",
+    model: str | None = "catalog-vlm-tiny",
     top_k: int = 10,
     keep_ratio: float = 0.2,
     pruner: str = "radical",
     device: ComponentDevice | None = None,
 ) -> list[Document]:
     """
-    Retrieve images from a store that `index_folder` made, and rerank them.
+    Retrieve images from a store that `index_folder` made, and rerank them if there is a model for it.
 
     :param store_path: The store's folder.
     :param query: What is asked for; with a reference image, what shall be different from it.
@@ -43,12 +43,12 @@ def search_folder(
     :param first_stage: The first stage, as `index_folder` took it; `None` for the one of the name in the store, which
         cannot tell of one made by hand.
     :param trust_remote_code: Whether code that comes with the first stage's model may run.
-    :param model: The reranking model, as `RadicalRanker` takes it.
+    :param model: The reranking model, as `RadicalRanker` takes it; `None` for the first stage's order.
     :param top_k: How many images to return at most.
     :param keep_ratio: Share of the visual tokens to keep, in (0, 1].
     :param pruner: How to prune, as `RadicalRanker` takes it.
     :param device: Where to run the models; `None` for the default device.
-    :returns: Documents as `RadicalRanker` returns them, best first.
+    :returns: Documents as `RadicalRanker` returns them, best first; without a model, as the first stage found them.
     :raises ValueError: If the query is blank, the reference is not an image that can be read, or a value is out of
         range.
     :raises StoreError: If there is no store, it is damaged or empty, or another first stage made it.
@@ -61,17 +61,22 @@ def search_folder(
     stage = first_stage_of(first_stage or info.first_stage, trust_remote_code=trust_remote_code)
     check_first_stage(store_path, info, stage)
     ranker = RadicalRanker(
-        model=model, keep_ratio=keep_ratio, pruner=pruner, top_k=top_k, root_path=info.root_path, device=device
+        model=model or "", keep_ratio=keep_ratio, pruner=pruner, top_k=top_k, root_path=info.root_path, device=device
     )
     store = open_store(store_path)
     if not store.count_documents():
         raise StoreError(f"The store at '{store_path}' is empty.")
-    options: dict[str, Any] = {"ranker": ranker, "candidates": max(CANDIDATES, top_k), "device": device}
+    building: dict[str, Any] = {"ranker": ranker, "candidates": max(CANDIDATES, top_k), "device": device}
     if reference_image is None:
-        pipeline = build_text_to_image_pipeline(store, stage, **options)
+        pipeline, last = build_text_to_image_pipeline(store, stage, **building), "retriever"
         inputs: dict[str, Any] = {"embedder": {"text": query}, "ranker": {"query": query}}
     else:
-        pipeline = build_composed_pipeline(store, stage, **options)
+        pipeline, last = build_composed_pipeline(store, stage, **building), "reference_filter"
         inputs = {"builder": {"reference_image": reference_image, "modification": query}}
-    documents: list[Document] = run_pipeline(pipeline, inputs)["ranker"]["documents"]
-    return documents
+    if model is None:
+        pipeline.remove_component("ranker")
+        inputs.pop("ranker", None)
+    else:
+        last = "ranker"
+    documents: list[Document] = run_pipeline(pipeline, inputs)[last]["documents"]
+    return documents[:top_k]

@@ -162,6 +162,22 @@ def test_nothing_is_noted_on_the_drawn_catalogue(run, tmp_path: Path) -> None:
     assert "Note" not in run("search", "red", "--store", tmp_path / "store").err
 
 
+def test_search_without_a_reranker(run, image_folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
+    run("index", image_folder, "--store", tmp_path, "--first-stage", tiny_siglip)
+    words = ["search", "red", "--store", tmp_path, "--model", "none", "--top-k", "4"]
+    found = json.loads(run(*words, "--json").out)["results"]
+    assert [result["rank"] for result in found] == [1, 2, 3, 4]
+    assert [set(result) for result in found] == [{"score", "file", "rank"}] * 4
+    assert [result["score"] for result in found] == sorted((result["score"] for result in found), reverse=True)
+    shown = run(*words)
+    assert "tokens kept" not in shown.out
+    assert all(Path(result["file"]).name in shown.out for result in found)
+    composed = run(*words, "--reference", image_folder / found[0]["file"], "--json")
+    files = [result["file"] for result in json.loads(composed.out)["results"]]
+    assert len(files) == 4
+    assert found[0]["file"] not in files
+
+
 def test_search_with_a_model_that_is_not_there(run, image_folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
     store = tmp_path / "store"
     run("index", image_folder, "--store", store, "--first-stage", tiny_siglip)
