@@ -97,7 +97,7 @@ def index_folder(
                 append(embedded)
                 store.delete_documents([document.id for document in skipped])
                 indexed += len(embedded)
-                unreadable |= {d.meta["file_path"]: d.meta["radical"]["error"] for d in skipped}
+                unreadable |= {d.meta["file_path"]: _reason(d) for d in skipped}
             if progress:
                 progress(min(start + batch_size, len(paths)), len(paths))
     save_store(store, store_path)
@@ -118,6 +118,14 @@ def _open_or_create(
     if info.root_path != str(root):
         raise StoreError(f"The store at '{store_path}' was made from the folder '{info.root_path}', not '{root}'.")
     return open_store(store_path)
+
+
+def _reason(document: Document) -> str:
+    """Why it was skipped, without the name, which the report gives, and the id, which says nothing to people."""
+    reason: str = document.meta["radical"]["error"]
+    for known in (f"Document '{document.id}' ", f"('{document.meta['file_path']}') ", "cannot be read: "):
+        reason = reason.removeprefix(known)
+    return reason
 
 
 def _document(path: Path, root: Path) -> Document:
