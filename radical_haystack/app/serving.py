@@ -33,8 +33,9 @@ def prepare(
     """
     _require_gradio()
     paths = stores or [prepare_catalogue(catalogue, progress=progress)]
+    progress("Opening the index" if len(paths) == 1 else f"Opening {len(paths)} indexes", 0, 0)
     searcher = Searcher([open_index(path) for path in paths], model=model, device=device)
-    progress("Loading the models", 0, 0)
+    progress(f"Loading the reranker {model}", 0, 0)
     searcher.warm_up()
     return searcher
 

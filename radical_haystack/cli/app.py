@@ -28,7 +28,7 @@ def app(
 ) -> None:
     """Search in the browser: both orders side by side, and what became of the visual tokens."""
     with work() as progress:
-        progress("Loading the app", 0, 0)
+        progress("Loading PyTorch, Haystack and Gradio", 0, 0)
         from radical_haystack.app import serving
 
         searcher = serving.prepare(store or [], model=model, catalogue=catalogue, progress=progress)

@@ -36,7 +36,10 @@ def test_stores_are_opened_and_served(
     ((searcher, where),) = served
     assert [index.path for index in searcher.indexes] == [catalogue] * 2
     assert where == {"host": "127.0.0.1", "port": 7999}
-    assert "http://127.0.0.1:7999" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "http://127.0.0.1:7999" in errors
+    for step in ("Loading PyTorch, Haystack and Gradio", "Opening 2 indexes", "Loading the reranker catalog-vlm-tiny"):
+        assert step in errors
 
 
 def test_without_gradio(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
