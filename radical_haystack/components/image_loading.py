@@ -35,8 +35,9 @@ _PDF = "application/pdf"
 _LOADING_THREADS = 8
 _pdfium_lock = threading.Lock()  # PDFium must not be entered by two threads at once
 
-
 _SUFFIXES = frozenset(suffix for suffix, form in Image.registered_extensions().items() if form in FORMATS)
+_HEIC_SUFFIXES = frozenset({".heic", ".heif", ".hif"})
+_HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 
 
 class ImageReadError(ValueError):
@@ -140,16 +141,18 @@ def find_images(folder: str | Path) -> list[Path]:
     The image files under a folder and its subfolders, told by their names, in order.
 
     :param folder: The folder.
-    :returns: Their paths; whether they can be read is another matter.
+    :returns: Their paths; whether they can be read is another matter. HEIC files, as phones make them, are among them,
+        so that they are reported and do not vanish.
     :raises FileNotFoundError: If there is no such folder.
     :raises ValueError: If it holds no image.
     """
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"There is no folder '{folder}'.")
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in _SUFFIXES and not path.is_dir())
+    suffixes = _SUFFIXES | _HEIC_SUFFIXES
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in suffixes and not path.is_dir())
     if not paths:
-        raise ValueError(f"The folder '{folder}' holds no images ({', '.join(sorted(_SUFFIXES))}).")
+        raise ValueError(f"The folder '{folder}' holds no images, such as .jpg or .png files.")
     return paths
 
 
@@ -179,7 +182,9 @@ def _open_bytes(data: bytes, *, name: str) -> Image.Image:
     try:
         image = Image.open(BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError as error:
-        raise ImageReadError(f"{name} cannot be read: it is not an image of a known format.") from error
+        is_heic = data[4:8] == b"ftyp" and data[8:12] in _HEIC_BRANDS
+        reason = "HEIC is not read; convert it to JPEG" if is_heic else "it is not an image of a known format"
+        raise ImageReadError(f"{name} cannot be read: {reason}.") from error
     except Exception as error:  # Pillow's format readers raise what they please on damaged headers
         raise ImageReadError(f"{name} cannot be read: {_reason(error)}.") from error
     return _convert(image, name=name)

@@ -140,6 +140,13 @@ def test_postscript_is_refused() -> None:
         load_document_image(blob_document(encoded(halves(), "EPS"), "image/eps"))
 
 
+@pytest.mark.parametrize("brand", [b"heic", b"mif1"])
+def test_heic_is_refused_by_its_name(brand: bytes) -> None:
+    data = b"\0\0\0\x18ftyp" + brand + b"\0\0\0\0mif1heic" + bytes(64)
+    with pytest.raises(ImageReadError, match=r"cannot be read: HEIC is not read; convert it to JPEG\."):
+        load_document_image(blob_document(data, "image/heic"))
+
+
 @given(st.binary(max_size=200), st.sampled_from([b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"II*\0"]))
 @settings(max_examples=150, deadline=None)
 def test_garbage_gives_the_one_error(data: bytes, magic: bytes) -> None:

@@ -80,6 +80,12 @@ def test_unreadable_images_are_reported_by_name(folder: Path, tmp_path: Path, ti
     assert not any("Document" in reason for reason in report.unreadable.values())
 
 
+def test_heic_files_are_reported(folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
+    (folder / "IMG_1234.HEIC").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(64))
+    report = index_folder(folder, tmp_path / "s", first_stage=tiny_siglip)
+    assert (report.indexed, report.unreadable) == (12, {"IMG_1234.HEIC": "HEIC is not read; convert it to JPEG."})
+
+
 def test_image_that_became_unreadable_leaves_the_store(folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
     index_folder(folder, tmp_path / "s", first_stage=tiny_siglip)
     (folder / "picture-01.png").write_bytes(b"scrambled")
