@@ -16,6 +16,7 @@ from radical_haystack.cli.shared import (
     DEFAULT_MODEL,
     AsJson,
     KeepRatio,
+    Pruner,
     Store,
     TrustRemoteCode,
     messages,
@@ -40,7 +41,9 @@ def index(
     as_json: AsJson = False,
 ) -> None:
     """Index a folder of images. Run again, it embeds only what is new or was changed."""
+    _check_folder(folder)
     with work() as progress:
+        progress("Loading the model", 0, 0)
         from radical_haystack.pipelines import index_folder
 
         report = index_folder(
@@ -70,7 +73,7 @@ def search(
     ] = None,
     top_k: Annotated[int, typer.Option(min=1, help="How many images to show.")] = 10,
     keep_ratio: KeepRatio = 0.2,
-    pruner: Annotated[str, typer.Option(help="How to prune: radical, any other method's name, or dense.")] = "radical",
+    pruner: Pruner = "radical",
     model: Annotated[
         str, typer.Option(help="Hub name or folder of the reranking model; none for the first stage's order.")
     ] = DEFAULT_MODEL,
@@ -78,10 +81,11 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search an index: retrieve, then rerank."""
+    _check_search(query, store, reference)
     with work() as progress:
+        progress("Loading the models", 0, 0)
         from radical_haystack.pipelines import read_store_info, search_folder
 
-        progress("Loading the models", 0, 0)
         documents = search_folder(
             store,
             query,
@@ -105,8 +109,26 @@ def search(
     Console().print(_table(results, escape(title), reranked=model != "none"))
 
 
+def _check_folder(folder: Path) -> None:
+    if folder.is_file():
+        raise ValueError(f"'{folder}' is a file; give the folder that holds the images.")
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder '{folder}'.")
+
+
+def _check_search(query: str, store: Path, reference: Path | None) -> None:
+    """Refuse now what `search_folder` would refuse after seconds of loading."""
+    if not query.strip():
+        raise ValueError("The query is blank.")
+    if not (store / "store.json").is_file():
+        raise ValueError(f"There is no store at '{store}'; index a folder of images into it first.")
+    if reference is not None and not reference.is_file():
+        raise ValueError(f"There is no image file '{reference}'.")
+
+
 def _table(results: list[dict[str, Any]], title: str, *, reranked: bool) -> Table:
-    table = Table("rank", "file", "score", title=title)
+    caption = "score: higher is better; comparable within this search only; may be negative"
+    table = Table("rank", "file", "score", title=title, caption=caption)
     for column in ("first stage", "tokens kept") if reranked else ():
         table.add_column(column)
     for result in results:

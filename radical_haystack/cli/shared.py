@@ -16,18 +16,60 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from typer.core import TyperCommand
 
 messages = Console(stderr=True)
 
+PRUNER_NAMES = (
+    "radical",
+    "dense",
+    "fastv",
+    "pyramiddrop",
+    "sparsevlm",
+    "dart",
+    "visionzip",
+    "qi-ei",
+    "lowres",
+    "dynres-qrel",
+    "dynres-dti",
+    "random",
+)
+"""The names in `PRUNERS`, which takes seconds to import: help and mistakes should not wait for it."""
+
+
+def _check_share(value: float) -> float:
+    if not 0 < value <= 1:
+        raise typer.BadParameter(f"a keep ratio is a share in (0, 1], such as 0.2 for 20%, not {value:g}.")
+    return value
+
+
+def _check_pruner(name: str) -> str:
+    if name not in PRUNER_NAMES:
+        raise typer.BadParameter(f"there is no pruner '{name}'; choose one of {', '.join(PRUNER_NAMES)}.")
+    return name
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Store = Annotated[Path, typer.Option("--store", help="Folder of the index.")]
-KeepRatio = Annotated[float, typer.Option("--keep-ratio", help="Share of the visual tokens to keep, in (0, 1].")]
+KeepRatio = Annotated[
+    float,
+    typer.Option("--keep-ratio", callback=_check_share, help="Share of the visual tokens to keep, in (0, 1]."),
+]
+Pruner = Annotated[
+    str,
+    typer.Option(
+        "--pruner",
+        callback=_check_pruner,
+        help=f"Which visual tokens are dropped: {', '.join(PRUNER_NAMES)}; dense drops none.",
+    ),
+]
 Model = Annotated[str, typer.Option("--model", help="Hub name or folder of the reranking model.")]
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Let code run that comes with the first stage's model.")
@@ -84,23 +126,30 @@ def note_on_bundled_models(images: str | Path, *models: str) -> None:
         messages.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
+class _Steps(Progress):
+    """A bar for what is counted, a spinner for what is not."""
+
+    def get_renderables(self) -> Iterator[Table]:
+        name = TextColumn("{task.description}")
+        counted = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+        waiting = (SpinnerColumn(), name, TimeElapsedColumn(), TextColumn("so far"))
+        for task in self.tasks:
+            self.columns = waiting if task.total is None else counted
+            yield self.make_tasks_table([task])
+
+
 @contextmanager
 def work() -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on stderr; whatever libraries print meanwhile goes there too, so that stdout holds the result."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=messages,
-    )
+    bar = _Steps(console=messages)
     tasks: dict[str, TaskID] = {}
 
     def progress(step: str, done: int, total: int) -> None:
         bar.start()
         if step not in tasks:
-            tasks[step] = bar.add_task(step)
+            for task in bar.tasks:  # what was waited for is there
+                bar.update(task.id, visible=task.total is not None)
+            tasks[step] = bar.add_task(step, total=None)
         bar.update(tasks[step], completed=done, total=total or None)
 
     with redirect_stdout(sys.stderr):

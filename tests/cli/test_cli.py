@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from rich.console import Console
 
 from radical_haystack.catalog import write_gallery
-from radical_haystack.cli import main
+from radical_haystack.cli import main, shared
+from radical_haystack.cli.shared import PRUNER_NAMES
+from radical_haystack.pruning import PRUNERS
 
 COST = (
     "cost --layers 36 --hidden 2560 --heads 32 --kv-heads 8 --head-dim 128 --intermediate 9728 "
@@ -77,7 +80,6 @@ def test_cost_for_people(run) -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ([], ["Missing command"]),
         (["nonsense"], ["nonsense"]),
         (["cost"], ["Missing option"]),
         ([*COST, "--keep-ratio", "0"], ["keep ratio", "0"]),
@@ -92,6 +94,10 @@ def test_cost_for_people(run) -> None:
         (["search", " ", "--store", "/no/such/store"], ["blank"]),
         (["search", "red", "--store", "/no/such/store", "--top-k", "0"], ["--top-k"]),
         (["search", "red"], ["--store"]),
+        (["search", "red", "--store", "x", "--keep-ratio", "20"], ["--keep-ratio", "0.2 for 20%"]),
+        (["search", "red", "--store", "x", "--pruner", "foo"], ["'foo'", "radical, dense"]),
+        (["search", "red", "dress", "--store", "x"], ["in quotes"]),
+        (["index", __file__, "--store", "x"], ["is a file"]),
         (["index", "/no/such/folder", "--store", "/no/such/store"], ["/no/such/folder"]),
         (["calibrate", "--model", "m", "--images", "/no/such/folder"], ["/no/such/folder"]),
         (["demo", "--queries", "0"], ["at least 1"]),
@@ -102,6 +108,46 @@ def test_cost_for_people(run) -> None:
 )
 def test_mistakes_give_one_line(run, words: list[str], parts: list[str]) -> None:
     assert_one_line_error(run(*words), *parts)
+
+
+def test_cheap_mistakes_come_before_anything_is_loaded(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "radical_haystack.pipelines", None)  # importing it would be another error
+    assert_one_line_error(run("search", "red", "--store", tmp_path), "no store")
+    assert_one_line_error(run("index", tmp_path / "nowhere", "--store", tmp_path), "no folder")
+    (tmp_path / "store.json").touch()
+    refused = run("search", "red", "--store", tmp_path, "--reference", tmp_path / "none.jpg")
+    assert_one_line_error(refused, "There is no image file", "none.jpg")
+    assert "Loading" not in refused.err
+
+
+def test_bare_command_gives_help(run) -> None:
+    outcome = run()
+    assert (outcome.code, outcome.err) == (0, "")
+    for word in ("Usage", "index", "search", "--version", "Rerank images"):
+        assert word in outcome.out
+
+
+def test_version(run) -> None:
+    assert run("--version").out.startswith("radical-haystack ")
+
+
+def test_every_pruner_is_known_and_listed(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert sorted(PRUNER_NAMES) == sorted(PRUNERS)
+    shown = run("search", "--help").out
+    assert all(name in shown for name in PRUNER_NAMES)
+
+
+def test_progress_spins_until_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = shared._Steps(console=Console(width=120))
+    steps.add_task("Loading", total=None)
+    steps.add_task("Indexing", total=4, completed=1)
+    Console(width=120).print(*steps.get_renderables())
+    first, second = capsys.readouterr().out.splitlines()
+    assert "0/100" not in first
+    assert first.rstrip().endswith("so far")
+    assert "1/4" in second
+    assert second.rstrip().endswith("left")
 
 
 def test_exit_codes_of_a_real_process() -> None:
