@@ -304,8 +304,8 @@ def _settings(searcher: Searcher) -> tuple[gr.Dropdown, gr.Dropdown, gr.Slider]:
 
 def _about_indexes(count: int) -> str:
     if count > 1:
-        return "Each index fits only the first stage that made it."
-    return "The index fits this first stage only; for others, start with a --store made by each."
+        return "Which images are searched, and which model finds the candidates."
+    return "Which images are searched, and which model finds the candidates. The app was started with this one only."
 
 
 def _reference_image() -> gr.Image:

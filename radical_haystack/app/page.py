@@ -333,14 +333,17 @@ def _timing(comparison: Comparison) -> str:
 def _funnel(comparison: Comparison) -> str:
     """The tokens of all candidates together, stage by stage: a bar each, which is also the switch for all pictures."""
     total = comparison.total_tokens
-    rows = [("", "all", total)]
-    rows += [(str(number), f"after {stage.label}", stage.tokens) for number, stage in enumerate(comparison.stages)]
+    rows = [("", "", "all", total)]
+    rows += [
+        (str(number), str(stage.layer), f"after {stage.label}", stage.tokens)
+        for number, stage in enumerate(comparison.stages)
+    ]
     bars = "".join(
-        f'<label class="rh-row"><input type="radio" name="rh-tokens-all" value="{value}" data-tokens-all'
+        f'<label class="rh-row"><input type="radio" name="rh-tokens-all" value="{value}" data-tokens-all="{layer}"'
         f'{"" if value else " checked"}><span class="rh-name">{escape(name)}</span><span class="rh-bar" '
         f'aria-hidden="true"><span style="width:{100 * tokens / max(total, 1):.1f}%"></span></span>'
         f'<span class="rh-count">{tokens:,}</span></label>'
-        for value, name, tokens in rows
+        for value, layer, name, tokens in rows
     )
     share = f"{comparison.kept_tokens:,} of {total:,} kept by {escape(comparison.pruner)}"
     return (

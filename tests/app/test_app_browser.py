@@ -212,6 +212,28 @@ def test_retention_switches(visit: Callable[..., Any], screenshots: Path) -> Non
     assert page.locator(".rh-veil:visible").count() == 0
 
 
+def test_the_layer_chosen_stays_for_the_next_search(visit: Callable[..., Any]) -> None:
+    page = visit()
+    search(page, "a red checked dress")
+    page.locator("input[data-tokens-all]").nth(2).check()
+    search(page, "blue shorts")
+    expect(page.locator("input[data-tokens-all]").nth(2)).to_be_checked()
+    assert page.locator(".rh-veil:visible").count() == 20
+    assert page.locator('.rh-switch input[value="1"]:checked').count() == 20
+    kept = page.locator(".rh-summary h2 small").nth(1)
+    page.locator("#rh-pruner input").click()
+    page.get_by_role("option", name="random").click()
+    expect(kept).to_contain_text("kept by random", timeout=MODEL_TIMEOUT)
+    expect(page.locator("input[data-tokens-all]").nth(2)).to_be_checked()
+    expect(page.locator('.rh-veil[data-stage="1"]:visible')).to_have_count(20)
+    page.locator(".rh-switch label").first.click()
+    expect(page.locator(".rh-veil:visible")).to_have_count(19)
+    page.locator("#rh-pruner input").click()
+    page.get_by_role("option", name="dense").click()
+    expect(kept).to_contain_text("kept by dense", timeout=MODEL_TIMEOUT)
+    expect(page.locator("input[data-tokens-all]").first).to_be_checked()
+
+
 def test_a_result_as_the_reference(visit: Callable[..., Any], screenshots: Path) -> None:
     page = visit()
     search(page, "a red checked dress")

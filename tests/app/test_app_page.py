@@ -176,6 +176,8 @@ def test_settings_are_explained(searcher: Searcher) -> None:
     infos = {block.elem_id: getattr(block, "info", "") for block in build_app(searcher).blocks.values()}
     assert "patch of an image" in infos["rh-keep-ratio"]
     assert "dense drops none" in infos["rh-pruner"]
+    assert "Which images are searched" in infos["rh-index"]
+    assert not any("--" in str(info) for info in infos.values())  # those are the terminal's words
 
 
 def test_outcome(comparison: Comparison) -> None:
