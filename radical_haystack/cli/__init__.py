@@ -50,6 +50,7 @@ app.command(cls=shared.ManyValues)(reproduce.reproduce)
 
 def main() -> None:
     """Run the command line: a mistake of the user gives one line on stderr and exit code 2, never a traceback."""
+    shared.hide_needless_warnings()
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

@@ -4,6 +4,8 @@
 """What the commands share: options, output and progress."""
 
 import json
+import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -100,6 +102,19 @@ class ManyValues(TyperCommand):
                 taken = True
             words.append(word)
         return super().parse_args(ctx, words)
+
+
+# transformers makes a default SiglipTextConfig beside the one that a SigLIP's folder holds, and warns about the former.
+_NEEDLESS = re.compile(r"Model config: (bos|eos)_token_id must be .*\(between 0 and 31999\), got 4940[67]\.")
+
+
+def hide_needless_warnings() -> None:
+    """Drop two warnings that say nothing about the model that is loaded."""
+    logging.getLogger("transformers.configuration_utils").addFilter(_is_needed)
+
+
+def _is_needed(record: logging.LogRecord) -> bool:
+    return _NEEDLESS.match(record.getMessage()) is None
 
 
 def print_json(result: object) -> None:

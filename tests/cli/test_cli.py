@@ -4,6 +4,7 @@
 """The command line: results for people and machines, and one plain line for mistakes."""
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,19 @@ def test_bare_command_gives_help(run) -> None:
 
 def test_version(run) -> None:
     assert run("--version").out.startswith("radical-haystack ")
+
+
+def test_warnings_about_a_default_config_are_hidden(run) -> None:
+    run("--version")
+    logger = logging.getLogger("transformers.configuration_utils")
+    text = "Model config: {} must be `None` or an integer within the vocabulary (between 0 and 31999), got {}. This"
+    for name, value, shown in (
+        ("bos_token_id", 49406, False),
+        ("eos_token_id", 49407, False),
+        ("eos_token_id", 7, True),
+    ):
+        record = logging.makeLogRecord({"msg": text.format(name, value)})
+        assert bool(logger.filter(record)) == shown
 
 
 def test_every_pruner_is_known_and_listed(run, monkeypatch: pytest.MonkeyPatch) -> None:
