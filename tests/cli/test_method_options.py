@@ -55,4 +55,4 @@ def test_the_command_line_takes_every_name(run: Run, image_folder: Path, tmp_pat
     code, _, err = run("search", "red", "--store", store, "--pruner", "magic")
     assert code == 2
     (error,) = (line for line in err.splitlines() if line.startswith("error:"))
-    assert "pruner must be one of dart, dense, dynres-dti" in error
+    assert "there is no pruner 'magic'; choose one of radical, dense, fastv" in error

@@ -240,7 +240,7 @@ class TestCommandLine:
     ) -> None:
         assert self.run(monkeypatch, "--store", str(store_path), "--reference", "absent.png", "is blue") == 2
         error = capsys.readouterr().err.strip().splitlines()[-1]
-        assert error.startswith("error: Image 'absent.png' names the path 'absent.png', where there is no file")
+        assert error == "error: There is no image file 'absent.png'."
 
 
 def test_embedding_of_the_wrong_length(tiny_siglip: str, ranker: RadicalRanker, image_folder: Path) -> None:
