@@ -35,7 +35,7 @@ class Comparison:
 
 METHODS = Comparison("methods", queries=30, queries_of_all=100, all_ratios=True)
 """The pruning methods against each other."""
-VARIANTS = Comparison("variants", queries=15, queries_of_all=15, all_ratios=False)
+VARIANTS = Comparison("variants", queries=12, queries_of_all=12, all_ratios=False)
 """RaDiCal against variants of itself."""
 
 

@@ -21,7 +21,7 @@ class FashionIQ(Reproduction):
     number = "table 13"
     shows = "How methods rank for composed queries, whose target may or may not be among the candidates."
     methods = ("dense", "radical", "fastv", "pyramiddrop", "sparsevlm", "dart", "visionzip", "lowres")
-    queries = 30
+    queries = 24
 
     def refusal(self, settings: Settings) -> str | None:
         """It needs composed queries and a first stage."""

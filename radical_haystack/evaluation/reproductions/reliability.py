@@ -27,7 +27,7 @@ class LayerReliability(Reproduction):
     name = "reliability"
     number = "figure 2"
     shows = "At which layers attention agrees with what candidates contribute to the ranking, beyond chance."
-    queries = 4
+    queries = 3
 
     def run(self, session: Session) -> Outcome:
         """See `Reproduction`."""
@@ -43,8 +43,8 @@ class LayerReliability(Reproduction):
             session.progress("reliability: passes", done, total)
         found = reliability_of(signals, model=session.settings.models[0])
         by_category: dict[str, list[CandidateSignals]] = {}
-        for query, measured in zip(dataset.queries, signals, strict=True):
-            by_category.setdefault(query.category, []).append(measured)
+        for asked, measured in zip(dataset.queries, signals, strict=True):
+            by_category.setdefault(asked.category, []).append(measured)
         notes = [*_notes(found)]
         values = found.to_dict()
         if len(by_category) > 1:

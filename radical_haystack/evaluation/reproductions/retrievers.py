@@ -22,7 +22,7 @@ class Retrievers(Reproduction):
     name = "retrievers"
     number = "table 11"
     shows = "Whether it matters which first stage found the candidates; name first stages by repeating --first-stage."
-    queries = 12
+    queries = 10
 
     def refusal(self, settings: Settings) -> str | None:
         """It needs first stages to compare."""

@@ -15,12 +15,13 @@ from radical_haystack.evaluation.engine import EngineName, run_experiment
 from radical_haystack.evaluation.experiment import DATASETS, Experiment, draw_cases
 from radical_haystack.evaluation.first_stages import retrieve_pools
 from radical_haystack.evaluation.measures import measure_evidence
-from radical_haystack.evaluation.methods import parse_methods
+from radical_haystack.evaluation.methods import Method, parse_methods
 from radical_haystack.evaluation.preparing import calibrate_if_needed, load_model
 from radical_haystack.evaluation.reproductions.base import Comparison, Reproduction
 from radical_haystack.evaluation.results import Results
 from radical_haystack.evaluation.running import Measure
 from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pruning import Pruner
 from radical_haystack.vlm import ListwiseVLM
 from radical_haystack.vlm.calibration import CALIBRATION_SETS
 
@@ -173,7 +174,7 @@ class Session:
                 self.count(comparison),
                 keep_ratios=self.settings.keep_ratios if comparison.all_ratios else (self.keep_ratio,),
             )
-            self._compared[comparison] = self._run_what_is_new(comparison.name, experiment)
+            self._compared[comparison] = self._rank_once(comparison.name, experiment)
         return self._compared[comparison]
 
     def compared(self, comparison: Comparison) -> Results | None:
@@ -276,6 +277,20 @@ class Session:
         }
         return replace(dataset, candidates=drawn)
 
+    def _rank_once(self, name: str, experiment: Experiment) -> Results:
+        """Rank with one of those methods that prune alike, such as by two strategies that choose the same layers."""
+        local = self.settings.engine == "local"
+        alike = alike_methods(experiment.methods, experiment.keep_ratios, self.vlm(experiment.model)) if local else {}
+        single = replace(experiment, methods=tuple(one for one in experiment.methods if one.name not in alike))
+        results = self._run_what_is_new(name, single)
+        copies = [
+            replace(record, method=method)
+            for method, other in alike.items()
+            for record in results.records
+            if record.method == other
+        ]
+        return Results.of(experiment, results.model, [results.records, copies, results.skipped])
+
     def _run_what_is_new(self, name: str, experiment: Experiment) -> Results:
         """Rank with the methods that no comparison has yet; of the others take their rankings of the same cases."""
         old = next(iter(self._compared.values()), None)
@@ -308,3 +323,25 @@ class Session:
         experiment = replace(self.experiment(needed, CALIBRATION_SETS, model=name), first_stage=None)
         dataset = experiment.prepare(self.dataset(experiment))
         calibrate_if_needed(vlm, experiment, dataset, draw_cases(experiment, dataset)[:CALIBRATION_SETS])
+
+
+def alike_methods(methods: Sequence[Method], keep_ratios: Sequence[float], vlm: ListwiseVLM) -> dict[str, str]:
+    """
+    Find methods that prune just as one before them, because the same layers are chosen.
+
+    :param methods: The methods.
+    :param keep_ratios: The keep ratios at which they are compared.
+    :param vlm: The model.
+    :returns: By the name of each such method, the name of the first that prunes alike.
+    """
+    alike: dict[str, str] = {}
+    seen: list[tuple[list[Pruner], str]] = []
+    for method in methods:
+        if method.needs_schedule and not method.is_random:
+            pruners = [method.build(vlm, ratio) for ratio in keep_ratios]
+            first = next((name for others, name in seen if others == pruners), None)
+            if first is None:
+                seen.append((pruners, method.name))
+            else:
+                alike[method.name] = first
+    return alike

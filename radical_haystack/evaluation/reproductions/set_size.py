@@ -23,7 +23,7 @@ class SetSize(Reproduction):
     number = "figure 5b"
     shows = "Whether pruning suffers with more candidates in one prompt."
     methods = ("dense", "radical", "fastv")
-    queries = 8
+    queries = 6
 
     def run(self, session: Session) -> Outcome:
         """See `Reproduction`."""
