@@ -87,7 +87,7 @@ class Experiment:
                 raise ValueError(f"An experiment needs at least one of {name.replace('_', ' ')}.")
         names = [method.name for method in self.methods]
         for what, given in (("method", names), ("keep ratio", self.keep_ratios), ("seed", self.seeds)):
-            twice = next((value for value in given if given.count(value) > 1), None)
+            twice = next((value for number, value in enumerate(given) if value in given[:number]), None)
             if twice is not None:
                 raise ValueError(f"The {what} '{twice}' is given twice.")
         for ratio in self.keep_ratios:

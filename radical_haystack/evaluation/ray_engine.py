@@ -145,7 +145,9 @@ def _import_ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise ImportError("The engine 'ray' needs Ray: pip install 'radical-haystack[ray]'") from error
+        raise ImportError(
+            f"The engine 'ray' needs Ray, which cannot be imported ({error}): pip install 'radical-haystack[ray]'"
+        ) from error
     return ray
 
 

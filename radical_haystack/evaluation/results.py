@@ -228,7 +228,8 @@ class Results:
 
     def identity(self) -> list[dict[str, Any]]:
         """All results without the seconds they took: equal for equal experiments, however they were run."""
-        return [{**entry.to_dict(), "seconds": None} for entry in (*self.records, *self.skipped)]
+        entries: list[Entry] = [*self.records, *self.skipped]
+        return [{**entry.to_dict(), "seconds": None} for entry in entries]
 
     @cached_property
     def _by_variant(self) -> dict[Variant, list[Record]]:
