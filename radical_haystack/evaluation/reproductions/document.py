@@ -83,17 +83,19 @@ def _discussion(report: Report) -> Iterator[str]:
         yield _REASONS
 
 
-_REASONS = """Some reasons lie in this model and this data, and are worth knowing before the figures are carried over:
+_REASONS = """What to know of this model and this data before the figures are carried over:
 
-- The decoder is shallow. All pruning layers lie after the last DeepStack injection and before the last layer, so that
-  there are few to choose from, they lie close together, and what is cut late saves little. Methods that cut at the
-  decoder's input or in its first layers save more than any such schedule can, whatever they do to the ranking.
-- The pictures are drawn. Garments are large, flat and few, so that an image that is made smaller still shows what is
-  asked for, and a random fifth of its tokens may do so, too. Photographs with small details leave less room for that.
-- The candidates differ from the target in one to three attributes by construction. What decides is small and lies at a
-  known place; a method that spreads its budget evenly over candidates loses less than where most candidates are plainly
-  wrong.
-- Differences of a few points between methods are within the noise of this many queries: the intervals say which are."""
+- The decoder is shallow. RaDiCal's layers lie between the last DeepStack injection and the last layer, so that there
+  are few to choose from, and what is cut late saves little. Methods that cut at the decoder's input or in its first
+  layers save more than any such schedule can, whatever they do to the ranking.
+- What a token says has been read by others before it leaves. The later the cut, the less it may matter which tokens it
+  takes: random pruning at RaDiCal's layers can be a strong opponent, and MRR@10 need not follow the share of evidence
+  that is kept to the end.
+- The model was trained on pictures of one size. Methods that make images smaller show it something it has never seen,
+  which a model for photographs of all sizes is used to.
+- Most candidates differ from the target in one to three attributes, by construction: what decides is small, and a
+  method that drops it from a few candidates misjudges them.
+- Differences of a few points are within the noise of so few queries: the intervals say which are."""
 
 
 def _closing(report: Report) -> str:

@@ -55,8 +55,6 @@ class DynRes(Reproduction):
         notes = (
             orientation(data),
             "Methods that resize must encode every image again for every query; this own encoding comes on top of the "
-            "encodings at full size, which a vision cache keeps and DynRes needs for its choice of sizes. On drawn "
-            "pictures, whose shapes are large and flat, smaller images lose little; photographs with small details or "
-            "text lose more.",
+            "encodings at full size, which a vision cache keeps and DynRes needs for its choice of sizes.",
         )
         return Outcome((sheet,), notes, values=values)

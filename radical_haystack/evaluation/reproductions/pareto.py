@@ -57,8 +57,7 @@ class Pareto(Reproduction):
         notes = (
             orientation(data),
             "FLOPs are those of the prefill on paper, counted as the paper does (a pruning layer as pruned already), "
-            "and as executed (it runs on all tokens). A shallow model spends a larger part of its layers before the "
-            "first cut than the paper's 36 layers.",
+            "and as executed (it runs on all tokens).",
         )
         figures = {} if results.model.shape is None else {"pareto": partial(_figure, results)}
         sheet = Sheet("Quality against the cost of the prefill", columns, tuple(rows))

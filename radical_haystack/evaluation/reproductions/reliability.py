@@ -69,7 +69,7 @@ def _summary(found: Reliability) -> Sheet:
         *((f"z of {name}, which looks at no attention", number(z, 2), MISSING) for name, z in found.baselines.items()),
     ]
     title = f"Reliability over {found.sets} query-candidate sets, {found.permutations} permutations each"
-    return Sheet(title, ("", "measured", f"paper ({published.MODEL})"), tuple(rows), name="summary")
+    return Sheet(title, ("figure", "measured", f"paper ({published.MODEL})"), tuple(rows), name="summary")
 
 
 def _layers(found: Reliability, pruned: frozenset[int]) -> Sheet:

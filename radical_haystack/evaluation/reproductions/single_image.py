@@ -139,7 +139,7 @@ class SingleImage(Reproduction):
         if session.settings.records is None:
             notes.append(
                 "The bundled model was trained to rank and never to answer questions: its accuracy here says nothing "
-                "about pruning. Only the last two columns do."
+                "about pruning; KL and the log-probability do."
             )
         return tuple(notes)
 
