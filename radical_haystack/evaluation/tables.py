@@ -5,10 +5,12 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from rich import box
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
@@ -101,20 +103,27 @@ def _main_table(results: Results, rows: Sequence[SummaryRow]) -> Table:
         f"{rows[0].queries} queries of {experiment.dataset}, {experiment.candidates} candidates each{seeds}, "
         f"ranked by {experiment.model}"
     )
-    table = Table("method", "R", f"{MAIN_METRIC} (95%)", *METRICS[1:], title=escape(title))
-    for name in (f"Δ {MAIN_METRIC}", "kept", "prefill", "FLOPs saved"):
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, title=escape(title))
+    table.add_column("method", overflow="fold")
+    for name in ("R", MAIN_METRIC, f"{LEVEL:.0%}", *METRICS[1:], "Δ", "kept", "speed", "FLOPs\nsaved"):  # 80 columns
         table.add_column(name, justify="right")
     for row in rows:
+        main = row.unconditional.get(MAIN_METRIC)
         table.add_row(
             escape(row.method),
             "" if row.keep_ratio == 1 else f"{row.keep_ratio:g}",
-            _shown(row.unconditional.get(MAIN_METRIC)),
+            _mean(main),
+            "" if main is None else f"{main.low:.3f}–{main.high:.3f}".replace("0.", "."),
             *(_mean(row.unconditional.get(metric)) for metric in METRICS[1:]),
             "" if row.difference is None else f"{row.difference.mean:+.3f}",
-            f"{row.kept_share:.1%}",
+            f"{row.kept_share:.0%}",
             _prefill(row),
-            "" if row.flops_saved_pct is None else f"{row.flops_saved_pct:.1f}%",
+            "" if row.flops_saved_pct is None else f"{row.flops_saved_pct:.0f}%",
         )
+    dense = next((row for row in rows if row.difference is None and row.prefill_speedup is not None), None)
+    if dense is not None:
+        milliseconds = f"{1000 * dense.prefill_seconds:.0f} ms"
+        table.caption = f"Δ: {MAIN_METRIC} minus dense. Speed of the prefill: dense takes {milliseconds}."
     return table
 
 
@@ -150,8 +159,9 @@ def _mean(estimate: Estimate | None) -> str:
 
 
 def _prefill(row: SummaryRow) -> str:
-    milliseconds = f"{1000 * row.prefill_seconds:.0f} ms"
-    return milliseconds if row.prefill_speedup is None else f"{milliseconds}, {row.prefill_speedup:.2f}x"
+    if row.prefill_speedup is not None:
+        return f"{row.prefill_speedup:.2f}x"
+    return "" if math.isnan(row.prefill_seconds) else f"{1000 * row.prefill_seconds:.0f} ms"
 
 
 def _flat(row: SummaryRow) -> dict[str, Any]:

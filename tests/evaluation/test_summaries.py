@@ -112,13 +112,28 @@ def test_table_for_people(results: Results) -> None:
     for part in (
         "4 queries of fashioniq, 20 candidates each, 2 seeds",
         "a_b&c%#{}~^\\",
-        "100 ms, 4.00x",
-        "20.0%",
+        "4.00x",
+        "dense takes 400 ms",
+        "20%",
         "MRR@10 by category",
         "The 3 queries with a relevant candidate",
         "7 queries skipped: gone[0], gone[1], gone[2], gone[3], gone[4] and 2 more. The first because: No [file].",
     ):
         assert part in text, part
+
+
+def test_the_main_table_fits_a_terminal(results: Results) -> None:
+    records = [replace(r, method="pyramiddrop") for r in results.records if r.method != "dense"]
+    experiment = replace(results.experiment, methods=(Method("dense", "dense"), Method("pyramiddrop", "pyramiddrop")))
+    dense = [record for record in results.records if record.method == "dense"]
+    renamed = Results.of(experiment, results.model, [dense, records])
+    output = io.StringIO()
+    Console(file=output, width=80).print(summary_tables(renamed))
+    (line,) = [line for line in output.getvalue().splitlines() if "pyramiddrop" in line and "4.00x" in line]
+    row = renamed.row("pyramiddrop")
+    low, high = row.unconditional["MRR@10"].low, row.unconditional["MRR@10"].high
+    figures = ["0.458", f"{low:.3f}–{high:.3f}".replace("0.", "."), "0.250", "0.750", "0.750", "-0.167", "20%", "4.00x"]
+    assert line.split() == ["pyramiddrop", "0.2", *figures, f"{row.flops_saved_pct:.0f}%"]
 
 
 def test_csv_has_every_figure(results: Results) -> None:
