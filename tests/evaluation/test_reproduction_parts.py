@@ -27,6 +27,7 @@ from radical_haystack.evaluation.reproductions.sensitivity import published_sche
 from radical_haystack.evaluation.reproductions.sheets import latex_text
 from radical_haystack.evaluation.reproductions.similarity import equal_groups, mean_similarity
 from radical_haystack.evaluation.reproductions.writing import MOST_BYTES, save_small
+from radical_haystack.pruning import prefill_cost
 from radical_haystack.viz.figures import new_figure
 from radical_haystack.vlm import ListwiseVLM
 from tests.vlm.conftest import noise
@@ -54,6 +55,15 @@ def test_savings_on_paper_agree_with_the_paper(method: str) -> None:
     smaller = analytic_savings(method, 0.1)
     assert smaller is not None
     assert smaller.flops_pct > savings.flops_pct
+
+
+def test_what_acts_before_the_decoder_saves_as_much_as_a_shorter_prompt() -> None:
+    visual, text = published_prompt()
+    savings = analytic_savings("visionzip", 0.2)
+    assert savings is not None
+    short, whole = prefill_cost(published.SHAPE, -(-visual // 5), text), prefill_cost(published.SHAPE, visual, text)
+    assert savings.flops_pct == savings.flops_pct_executed == pytest.approx(100 * (1 - short.flops / whole.flops))
+    assert savings.kv_pct == pytest.approx(100 * (1 - short.kv_bytes / whole.kv_bytes))
 
 
 def test_the_papers_prompt() -> None:

@@ -109,7 +109,7 @@ def test_divergence() -> None:
 def test_an_unpruned_answer_is_the_models_own(tiny_vlm: str) -> None:
     vlm = ListwiseVLM.load(tiny_vlm, device="cpu")
     asked = Asked(vlm)
-    one = ImageQuestion(Image.new("RGB", (48, 40), "red"), "What colour is it?", "red")
+    one = ImageQuestion(Image.new("RGB", (48, 40), "red"), "What colour is it?", "bright red")
     answer = asked(one, build_pruner("dense"))
     # The same by hand: one plain pass over the prompt with the answer behind it.
     encodings = vlm.encode([one.image])
