@@ -7,8 +7,8 @@ Which candidate tokens a query token speaks about: the truth for the grounding l
 An attribute word (`striped`) looks at the tokens of garments with that attribute, `pocket` at the pockets of the colour
 before it, or at the garments without one, of the kind of garment named last; a kind word of a description (`shirt`) at
 the garments that best fit what was said of them so far; a token of the reference image at the candidates' garments most
-like the one it shows. A word speaks for the candidates it looks at; one that closes what a description says about a
-garment (`with stripes`, `and a red pocket`) for those that best fit all of it.
+like the one it shows, or at their pockets. A word speaks for the candidates it looks at; one that closes what a
+description says about a garment (`with stripes`, `and a red pocket`) for those that best fit all of it.
 
 Attention is causal: a word can only be asked for what is known when it is read. The colour before `pocket` has no
 truth, since nothing tells there whether a pocket or a garment follows.
@@ -143,20 +143,35 @@ def _feature(vocabulary: Vocabulary, ids: list[int], place: int) -> tuple[str, s
 
 def reference_truth(truth: SetTruth, outfit: Outfit, labels: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """
-    What the tokens of a reference image speak about.
+    What the tokens of a reference image speak about, and the two behind it.
+
+    A garment's tokens do not show its pocket, and those before it cannot know of one: they speak for the garments most
+    like theirs in all else. Whether a garment has none is only known behind the image, where one token per garment
+    looks at the pockets of that colour, or at the garments without one.
 
     :param outfit: What the reference shows.
     :param labels: Label of every present token of it, `(T,)`.
-    :returns: A token number, the tokens to look at `(N, T)` and the candidates it speaks for `(N,)`, each.
+    :returns: A token number (`T` and `T + 1` are behind the image), the tokens to look at `(N, T)` and the candidates
+        it speaks for `(N,)`, each.
     """
     found = []
     for number, garment in enumerate(outfit.garments):
-        spec = full_spec(garment)
-        for pocket, label in ((False, 1 + 2 * number), (True, 2 + 2 * number)):
-            mask = truth.having("accent", garment.accent) if pocket and garment.accent else truth.fitting(spec)
+        alike = truth.fitting(replace(full_spec(garment), accent=None))
+        pocket = truth.having("accent", garment.accent, garment.slot)
+        behind = len(labels) + number
+        for tokens, mask in (
+            (_few(np.flatnonzero(labels == 1 + 2 * number)), alike),
+            (np.flatnonzero(labels == 2 + 2 * number), pocket),
+            ([behind], pocket),
+        ):
             if mask.any():
-                found += [(int(token), mask, mask.any(-1)) for token in np.flatnonzero(labels == label)]
+                found += [(int(token), mask, mask.any(-1)) for token in tokens]
     return found
+
+
+def _few(tokens: np.ndarray, count: int = 4) -> np.ndarray:
+    """Evenly spread tokens of a garment: all of them would outweigh the words."""
+    return tokens[:: max(1, len(tokens) // count)]
 
 
 assert set(WORDS) == set(FIELDS) - {"accent"}

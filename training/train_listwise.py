@@ -61,6 +61,7 @@ VOTE_LAYER = 7
 GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
 GROUPS = ("text", "spelled", "composed")
+GROUP_WEIGHTS = (1.0, 0.5, 1.5)
 MASS_FLOOR = 1e-4
 VISUAL_NORM = 14.0
 EMBEDDING_FACTOR = 6.0
@@ -279,6 +280,12 @@ class Batch:
         return soft.view(shape), full.view(shape)
 
 
+def weighted_mean(per_group: list[Tensor]) -> Tensor:
+    """The mean over the query groups of a batch; composed queries are the hardest to learn."""
+    weights = torch.tensor(GROUP_WEIGHTS[: len(per_group)])
+    return (torch.stack(per_group) * weights).sum() / weights.sum()
+
+
 def binding_loss(model, batch: Batch, layout: Layout, residual: Tensor) -> Tensor:
     """The residual of image tokens must tell the image's identifier."""
     text = model.model.language_model
@@ -309,7 +316,7 @@ def grounding_loss(batch: Batch, attention: list[Tensor]) -> Tensor:
     for weights, (rows, masks, _) in zip(attention, batch.grounding, strict=True):
         mass = weights[..., :GUIDED_HEADS, :].mean(-2).flatten(0, 2)[rows][:, index]
         parts.append(-(mass * masks).sum(-1).clamp(min=MASS_FLOOR).log().mean())
-    return torch.stack(parts).mean()
+    return weighted_mean(parts)
 
 
 def vote_loss(model, batch: Batch, residuals: list[Tensor]) -> Tensor:
@@ -323,7 +330,7 @@ def vote_loss(model, batch: Batch, residuals: list[Tensor]) -> Tensor:
         log_probs = torch.einsum("nd,nkd->nk", states, letters).log_softmax(-1)
         wanted = votes.float()
         parts.append(-(wanted * log_probs).sum(-1).div(wanted.sum(-1)).mean())
-    return torch.stack(parts).mean()
+    return weighted_mean(parts)
 
 
 def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> dict[str, Tensor]:
@@ -344,7 +351,7 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
         losses[f"right_{GROUPS[group]}"] = full.gather(2, chosen.argmax(-1, keepdim=True)).mean()
         if batch.answers[group][0]:
             losses["spelled"] = spelled_loss(model, states, ends, batch.answers[group])
-    losses["answer"] = torch.stack(answer).mean()
+    losses["answer"] = weighted_mean(answer)
     losses["binding"] = binding_loss(model, batch, layout, residuals[BINDING_LAYER][0])
     losses["votes"] = vote_loss(model, batch, residuals[VOTE_LAYER][1:])
     losses["grounding"] = grounding_loss(batch, attention[GROUNDED_LAYER])
@@ -500,7 +507,7 @@ def train(process: int, arguments: argparse.Namespace, port: int) -> None:
             sets=max(1, round(20 / candidates)),
             candidates=candidates,
             tokens=tokens,
-            queries=(min(12, candidates), 2 + candidates // 5),
+            queries=(min(9, candidates), 3 + candidates // 3),
         )
         losses = step_losses(model, decoder, batch, layout)
         sum(weight * losses[name] for name, weight in loss_weights(share).items()).backward()
