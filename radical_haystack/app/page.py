@@ -15,10 +15,11 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from radical_haystack.app.indexes import Index
 from radical_haystack.app.searching import Candidate, Comparison, Found, Reference, name_of
+from radical_haystack.catalog.gallery import is_gallery
 from radical_haystack.components.bundled import BUNDLED_MODELS
 from radical_haystack.components.image_loading import ImageReadError
+from radical_haystack.pipelines.indexes import Index
 from radical_haystack.pipelines.searching import CANDIDATES
 from radical_haystack.viz.masks import TokenMask
 
@@ -45,7 +46,7 @@ def welcome(index: Index) -> str:
             "and start the app again."
         )
     tries = ""
-    if index.drawn:
+    if is_gallery(index.info.root_path):
         buttons = "".join(
             f'<button type="button" class="rh-chip" data-example="{escape(text)}">{escape(text)}</button>'
             for text in EXAMPLES
@@ -76,7 +77,7 @@ def caution(index: Index, model: str) -> str:
             "start the app with <code>--model Qwen/Qwen3-VL-4B-Instruct</code> (needs a GPU; without one, go by the "
             "first stage&#x27;s order)"
         )
-    if not bundled or index.drawn or not len(index):
+    if not bundled or is_gallery(index.info.root_path) or not len(index):
         return ""
     return (
         f'<p class="rh-caution" role="note">The bundled {" and ".join(bundled)} '

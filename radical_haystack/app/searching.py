@@ -14,7 +14,6 @@ from haystack import Document, Pipeline
 from haystack.utils import ComponentDevice
 from PIL import Image
 
-from radical_haystack.app.indexes import Index
 from radical_haystack.components.bundled import resolve_model
 from radical_haystack.components.image_loading import (
     FORMATS,
@@ -25,6 +24,7 @@ from radical_haystack.components.image_loading import (
 )
 from radical_haystack.components.rankers import RadicalRanker
 from radical_haystack.pipelines.builders import build_composed_pipeline, build_text_to_image_pipeline
+from radical_haystack.pipelines.indexes import Index
 from radical_haystack.pipelines.searching import CANDIDATES
 from radical_haystack.pruning.pruners import BEFORE_DECODER
 from radical_haystack.viz.masks import TokenMask, pruning_layers, token_masks

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from haystack.utils import ComponentDevice
 
-from radical_haystack.app.indexes import Progress, open_index, prepare_catalogue
+from radical_haystack.app.catalogue import Progress, prepare_catalogue
 from radical_haystack.app.searching import Searcher
+from radical_haystack.pipelines.indexes import open_index
 
 
 def prepare(

@@ -88,6 +88,16 @@ def write_gallery(folder: str | Path, count: int = 600) -> list[dict[str, Any]]:
     return records
 
 
+def is_gallery(folder: str | Path) -> bool:
+    """
+    Tell whether a folder of images is the drawn gallery: captions that name garments lie beside them.
+
+    :param folder: The folder.
+    """
+    captions = Path(folder) / CAPTIONS_FILE
+    return captions.is_file() and '"garments"' in captions.read_text(encoding="utf-8", errors="replace")
+
+
 def _file_name(item: GalleryItem) -> str:
     return f"{item.name}.jpg"
 

@@ -129,11 +129,11 @@ def note_on_bundled_models(images: str | Path, *models: str) -> None:
     :param images: The folder of the images.
     :param models: The first stage, the reranking model or both.
     """
-    from radical_haystack.catalog.gallery import CAPTIONS_FILE
+    from radical_haystack.catalog.gallery import is_gallery
     from radical_haystack.components.bundled import BUNDLED_MODELS
 
     bundled = [model for model in models if model in ("bundled", *BUNDLED_MODELS)]
-    if bundled and not (Path(images) / CAPTIONS_FILE).is_file():  # the gallery is written with captions
+    if bundled and not is_gallery(images):
         text = (
             f"Note: for the drawn catalogue only, no use on other images such as photos: {' and '.join(bundled)}. "
             "Choose real models with --first-stage of index and --model of search."

@@ -22,11 +22,9 @@ from radical_haystack.evaluation.audit_files import file_of, groups_of
 from radical_haystack.evaluation.datasets import load_catalogue
 from radical_haystack.evaluation.energy import open_meter
 from radical_haystack.evaluation.exposure import GroupShift, audit_exposure
-from radical_haystack.pipelines import build_text_to_image_pipeline
-from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pipelines.indexes import open_index
 from radical_haystack.pipelines.running import run_pipeline
 from radical_haystack.pipelines.searching import CANDIDATES
-from radical_haystack.pipelines.stores import StoreError, check_first_stage, open_store, read_store_info
 from radical_haystack.pruning.pruners import pruner_type
 from radical_haystack.pruning.schedule import check_keep_ratio
 from radical_haystack.vlm import ListwiseVLM
@@ -162,16 +160,10 @@ def run_audit(
     :raises StoreError: If there is no store, it is damaged or empty, or another first stage made it.
     """
     _check(methods, keep_ratio, top_k, queries)
-    info = read_store_info(store_path)
-    stage = first_stage_of(info.first_stage, trust_remote_code=trust_remote_code)
-    check_first_stage(store_path, info, stage)
-    store = open_store(store_path)
-    documents = store.filter_documents()
-    if not documents:
-        raise StoreError(f"The store at '{store_path}' is empty.")
-    groups = groups_of(documents, group_by, metadata)
-    pipeline = build_text_to_image_pipeline(store, stage, candidates=candidates, device=device)
-    pipeline.remove_component("ranker")
+    index = open_index(store_path, trust_remote_code=trust_remote_code)
+    index.require_documents()
+    groups = groups_of(index.store.filter_documents(), group_by, metadata)
+    pipeline = index.retrieval_pipeline(candidates=candidates, device=device)
     found = []
     for done, text in enumerate(queries):
         progress("Retrieving", done, len(queries))
@@ -181,7 +173,7 @@ def run_audit(
     return audit_rankings(
         _load(model, device),
         found,
-        lambda some: load_document_images(some, root_path=info.root_path),
+        lambda some: load_document_images(some, root_path=index.info.root_path),
         groups,
         group_by=group_by,
         methods=methods,

@@ -13,10 +13,8 @@ from PIL import Image
 
 from radical_haystack.components.bundled import resolve_model
 from radical_haystack.components.image_loading import ImageReadError, load_document_images
-from radical_haystack.pipelines.builders import build_text_to_image_pipeline
-from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pipelines.indexes import open_index
 from radical_haystack.pipelines.searching import CANDIDATES
-from radical_haystack.pipelines.stores import StoreError, check_first_stage, open_store, read_store_info
 from radical_haystack.pruning.pruners import pruner_type
 from radical_haystack.pruning.schedule import check_keep_ratio
 from radical_haystack.vlm import ListwiseVLM, Ranking
@@ -74,8 +72,10 @@ def explain_search(
         raise ValueError("At least one pruning method is needed.")
     needs_schedule = [name for name in methods if pruner_type(name).needs_schedule]
     check_keep_ratio(keep_ratio)
-    pipeline, root_path = _first_stage(store_path, candidates, trust_remote_code, device)
-    documents, images = _candidates(pipeline, query, root_path)
+    index = open_index(store_path, trust_remote_code=trust_remote_code)
+    index.require_documents()
+    pipeline = index.retrieval_pipeline(candidates=candidates, device=device)
+    documents, images = _candidates(pipeline, query, index.info.root_path)
     vlm = ListwiseVLM.load(resolve_model(model), device=ComponentDevice.resolve_device(device).to_torch_str())
     if needs_schedule and vlm.schedule() is None:
         raise ValueError(
@@ -88,21 +88,6 @@ def explain_search(
         rankings[name] = vlm.rank(query.strip(), images, pruner=name, keep_ratio=keep_ratio)
     progress(len(methods), len(methods))
     return Explanation(query, tuple(documents), tuple(images), rankings)
-
-
-def _first_stage(
-    store_path: str | Path, candidates: int, trust_remote_code: bool, device: ComponentDevice | None
-) -> tuple[Pipeline, str]:
-    """The pipeline of a search without its ranker, and the folder of the images."""
-    info = read_store_info(store_path)
-    stage = first_stage_of(info.first_stage, trust_remote_code=trust_remote_code)
-    check_first_stage(store_path, info, stage)
-    store = open_store(store_path)
-    if not store.count_documents():
-        raise StoreError(f"The store at '{store_path}' is empty.")
-    pipeline = build_text_to_image_pipeline(store, stage, candidates=candidates, device=device)
-    pipeline.remove_component("ranker")
-    return pipeline, info.root_path
 
 
 def _candidates(pipeline: Pipeline, query: str, root_path: str) -> tuple[list[Document], list[Image.Image]]:

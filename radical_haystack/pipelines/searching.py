@@ -12,9 +12,9 @@ from haystack.utils import ComponentDevice
 from radical_haystack.components.image_loading import ImageSource, load_image
 from radical_haystack.components.rankers import RadicalRanker
 from radical_haystack.pipelines.builders import build_composed_pipeline, build_text_to_image_pipeline
-from radical_haystack.pipelines.first_stages import AnyFirstStage, first_stage_of
+from radical_haystack.pipelines.first_stages import AnyFirstStage
+from radical_haystack.pipelines.indexes import open_index
 from radical_haystack.pipelines.running import run_pipeline
-from radical_haystack.pipelines.stores import StoreError, check_first_stage, open_store, read_store_info
 
 CANDIDATES = 20
 """How many images the first stage hands to the ranker, unless more are asked for."""
@@ -57,21 +57,22 @@ def search_folder(
         raise ValueError("The query is blank.")
     if reference_image is not None and not isinstance(reference_image, Document):
         reference_image = load_image(reference_image)  # a path leads from where the user is, not from the store's root
-    info = read_store_info(store_path)
-    stage = first_stage_of(first_stage or info.first_stage, trust_remote_code=trust_remote_code)
-    check_first_stage(store_path, info, stage)
+    index = open_index(store_path, first_stage, trust_remote_code=trust_remote_code)
+    index.require_documents()
     ranker = RadicalRanker(
-        model=model or "", keep_ratio=keep_ratio, pruner=pruner, top_k=top_k, root_path=info.root_path, device=device
+        model=model or "",
+        keep_ratio=keep_ratio,
+        pruner=pruner,
+        top_k=top_k,
+        root_path=index.info.root_path,
+        device=device,
     )
-    store = open_store(store_path)
-    if not store.count_documents():
-        raise StoreError(f"The store at '{store_path}' is empty.")
     building: dict[str, Any] = {"ranker": ranker, "candidates": max(CANDIDATES, top_k), "device": device}
     if reference_image is None:
-        pipeline, last = build_text_to_image_pipeline(store, stage, **building), "retriever"
+        pipeline, last = build_text_to_image_pipeline(index.store, index.stage, **building), "retriever"
         inputs: dict[str, Any] = {"embedder": {"text": query}, "ranker": {"query": query}}
     else:
-        pipeline, last = build_composed_pipeline(store, stage, **building), "reference_filter"
+        pipeline, last = build_composed_pipeline(index.store, index.stage, **building), "reference_filter"
         inputs = {"builder": {"reference_image": reference_image, "modification": query}}
     if model is None:
         pipeline.remove_component("ranker")

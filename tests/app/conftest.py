@@ -13,9 +13,10 @@ import pytest
 
 pytest.importorskip("gradio", reason="the app's tests need gradio: pip install 'radical-haystack[app]'")
 
-from radical_haystack.app.indexes import open_index, prepare_catalogue
+from radical_haystack.app.catalogue import prepare_catalogue
 from radical_haystack.app.interface import build_app, launch_options
 from radical_haystack.app.searching import Searcher
+from radical_haystack.pipelines.indexes import open_index
 
 PICTURES = 48
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")

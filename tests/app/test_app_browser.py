@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 from PIL import Image
 
-from radical_haystack.app.indexes import open_index
 from radical_haystack.app.interface import build_app, launch_options
 from radical_haystack.app.searching import Searcher
 from radical_haystack.pipelines import StoreInfo, create_store
+from radical_haystack.pipelines.indexes import open_index
 
 from .conftest import CHROMIUM, Served
 

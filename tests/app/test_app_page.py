@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from radical_haystack.app import page
-from radical_haystack.app.indexes import Index, open_index
 from radical_haystack.app.interface import Handlers, build_app
 from radical_haystack.app.searching import Candidate, Comparison, Reference, Searcher
 from radical_haystack.components import ImageReadError
 from radical_haystack.pipelines import index_folder
+from radical_haystack.pipelines.indexes import Index, open_index
 
 VOID = {"img", "input"}
 

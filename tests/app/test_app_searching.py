@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from radical_haystack.app import searching
-from radical_haystack.app.indexes import open_index, prepare_catalogue
+from radical_haystack.app.catalogue import prepare_catalogue
 from radical_haystack.app.searching import Comparison, Reference, Searcher, SearchError, reference_from_file
 from radical_haystack.pipelines import StoreError, StoreInfo, create_store, search_folder
 from radical_haystack.pipelines.first_stages import first_stage_of
+from radical_haystack.pipelines.indexes import open_index
 from radical_haystack.pipelines.searching import CANDIDATES
 from radical_haystack.pruning import PRUNERS
 
