@@ -14,8 +14,9 @@ from radical_haystack.cli.shared import (
     AsJson,
     Model,
     TrustRemoteCode,
-    messages,
+    parse_seeds,
     print_json,
+    resumable,
     work,
 )
 
@@ -95,13 +96,13 @@ def evaluate(
             first_stage=first_stage,
             trust_remote_code=trust_remote_code,
             keep_ratios=tuple(keep_ratio),
-            seeds=_numbers(seeds),
+            seeds=parse_seeds(seeds),
             model=model,
             scoring=cast("Scoring", scoring),
             window_size=window_size,
             window_step=max(1, window_size // 2),
         )
-        try:
+        with resumable(out):
             results = run_experiment(
                 experiment,
                 out,
@@ -111,10 +112,6 @@ def evaluate(
                 device=device,
                 progress=progress,
             )
-        except KeyboardInterrupt:
-            if out is not None:
-                messages.print(f"Interrupted; the same command goes on with what is in '{out}'.", markup=False)
-            raise
         files = [] if out is None else write_outputs(results, out)
         shown = summary_tables(results)
     if as_json:
@@ -122,10 +119,3 @@ def evaluate(
     Console().print(shown)
     if out is not None:
         print(f"results, tables and plots: {out}")
-
-
-def _numbers(texts: list[str]) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for text in texts for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise ValueError(f"--seeds takes whole numbers, such as 42,123, not {' '.join(texts)!r}.") from error

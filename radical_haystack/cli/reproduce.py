@@ -11,8 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from radical_haystack.cli.evaluate import _numbers
-from radical_haystack.cli.shared import DEFAULT_MODEL, AsJson, TrustRemoteCode, messages, print_json, work
+from radical_haystack.cli.shared import (
+    DEFAULT_MODEL,
+    AsJson,
+    TrustRemoteCode,
+    parse_seeds,
+    print_json,
+    resumable,
+    work,
+)
 
 if TYPE_CHECKING:
     from radical_haystack.evaluation.engine import EngineName
@@ -99,19 +106,15 @@ def reproduce(
             queries=queries,
             candidates=candidates,
             keep_ratios=tuple(keep_ratio),
-            seeds=_numbers(seeds),
+            seeds=parse_seeds(seeds),
             records=records,
             engine=cast("EngineName", engine),
             workers=workers,
             device=device,
             out=out,
         )
-        try:
+        with resumable(out):
             report = reproductions.reproduce(name, settings, progress=progress)
-        except KeyboardInterrupt:
-            if out is not None:
-                messages.print(f"Interrupted; the same command goes on with what is in '{out}'.", markup=False)
-            raise
         if out is not None:
             reproductions.write_results(report, out)
         if markdown is not None:

@@ -117,6 +117,34 @@ def _is_needed(record: logging.LogRecord) -> bool:
     return _NEEDLESS.match(record.getMessage()) is None
 
 
+def parse_seeds(texts: list[str]) -> tuple[int, ...]:
+    """
+    The numbers of `--seeds`, given one by one or joined by commas.
+
+    :param texts: What was given.
+    :raises ValueError: If one is not a whole number.
+    """
+    try:
+        return tuple(int(part) for text in texts for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"--seeds takes whole numbers, such as 42,123, not {' '.join(texts)!r}.") from error
+
+
+@contextmanager
+def resumable(out: Path | None) -> Iterator[None]:
+    """
+    Say how to go on if the user interrupts what is done here.
+
+    :param out: Where results are stored as they come, if anywhere.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out is not None:
+            messages.print(f"Interrupted; the same command goes on with what is in '{out}'.", markup=False)
+        raise
+
+
 def print_json(result: object) -> None:
     """Print a result for machines."""
     print(json.dumps(result, indent=2))
