@@ -119,7 +119,7 @@ def test_difference_is_paired_over_what_both_have() -> None:
     results = SimpleNamespace(
         per_query=lambda method, ratio: {key: {"MRR@10": value} for key, value in metrics[method, ratio].items()}
     )
-    found = mean_difference(results, ("a", 0.2), ("b", 0.2))  # type: ignore[arg-type]
+    found = mean_difference(results, ("a", 0.2), ("b", 0.2))
     assert found is not None
     assert found.mean == pytest.approx((0.5 + 0.0 - 0.75) / 3)
     assert found.low <= found.mean <= found.high
