@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The radical-haystack authors
 #
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny untrained models as folders, for everything that loads one by its path. Nothing is downloaded."""
+"""Tiny untrained models as folders, for all that loads one by its path, and the command line. Nothing is downloaded."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import settings
 from PIL import Image, ImageDraw
 from transformers import SiglipConfig, SiglipImageProcessor, SiglipModel, SiglipProcessor
 
+from radical_haystack.cli import main
 from tests.vlm.conftest import build_model, build_processor, build_tokenizer
 
 # How long an example takes says more about the machine than about the code.
@@ -25,6 +27,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def run_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process: its exit code and what it printed to stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["radical-haystack", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return int(stop.value.code or 0), *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -4,30 +4,16 @@
 """Every pruning method by its name, from the ranker and from the command line."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from haystack import Document, Pipeline
 
-from radical_haystack.cli import main
 from radical_haystack.components import RadicalRanker
 from radical_haystack.pruning import PRUNERS, PruningSchedule
 
 SCHEDULE = PruningSchedule((2, 4), (0.6, 0.2), 0.25)
-Run = Callable[..., tuple[int | str | None, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def call(*words: object) -> tuple[int | str | None, str, str]:
-        monkeypatch.setattr(sys, "argv", ["radical-haystack", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code, *capsys.readouterr()
-
-    return call
+Run = Callable[..., tuple[int, str, str]]
 
 
 def test_the_ranker_takes_every_name(image_folder: Path, tiny_vlm: str) -> None:
@@ -45,14 +31,16 @@ def test_the_ranker_takes_every_name(image_folder: Path, tiny_vlm: str) -> None:
         assert kept == total if name == "dense" else abs(kept - total / 2) <= 2
 
 
-def test_the_command_line_takes_every_name(run: Run, image_folder: Path, tmp_path: Path, tiny_siglip: str) -> None:
+def test_the_command_line_takes_every_name(
+    run_command: Run, image_folder: Path, tmp_path: Path, tiny_siglip: str
+) -> None:
     store = tmp_path / "store"
-    assert run("index", image_folder, "--store", store, "--first-stage", tiny_siglip)[0] == 0
+    assert run_command("index", image_folder, "--store", store, "--first-stage", tiny_siglip)[0] == 0
     for name in ("fastv", "visionzip", "dynres-dti"):
-        code, out, _ = run("search", "red", "--store", store, "--pruner", name, "--top-k", "3", "--json")
+        code, out, _ = run_command("search", "red", "--store", store, "--pruner", name, "--top-k", "3", "--json")
         assert code == 0
         assert len(json.loads(out)["results"]) == 3
-    code, _, err = run("search", "red", "--store", store, "--pruner", "magic")
+    code, _, err = run_command("search", "red", "--store", store, "--pruner", "magic")
     assert code == 2
     (error,) = (line for line in err.splitlines() if line.startswith("error:"))
     assert "there is no pruner 'magic'; choose one of radical, dense, fastv" in error

@@ -5,8 +5,8 @@
 
 import csv
 import json
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ from haystack import Document
 from PIL import Image
 
 from radical_haystack.catalog import draw, gallery_items
-from radical_haystack.cli import main
 from radical_haystack.components.image_loading import load_document_images
 from radical_haystack.evaluation import audit as auditing
 from radical_haystack.evaluation.audit import AuditQuery, audit_rankings, run_audit
@@ -54,17 +53,8 @@ def calibrated(pictures: Path, tiny_vlm: str) -> str:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Exit code and what was printed to stdout and stderr."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["radical-haystack", "audit", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return call
+def run(run_command: Run) -> Run:
+    return partial(run_command, "audit")
 
 
 def test_the_audit_of_an_index(store: Path, calibrated: str) -> None:

@@ -4,13 +4,12 @@
 """`radical-haystack evaluate`: what it prints and writes, how it goes on, and one plain line for mistakes."""
 
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from radical_haystack.cli import main
 from radical_haystack.evaluation import Results
 from radical_haystack.pruning import PRUNERS
 
@@ -18,14 +17,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["radical-haystack", "evaluate", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return int(stop.value.code or 0), *capsys.readouterr()
-
-    return call
+def run(run_command: Run) -> Run:
+    return partial(run_command, "evaluate")
 
 
 def small(model: str) -> list[object]:

@@ -6,17 +6,16 @@
 import csv
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 from PIL import Image
 
-from radical_haystack.cli import main
 from radical_haystack.evaluation import Results, load_fashioniq, parse_methods
 from radical_haystack.evaluation.reproductions import (
     REPRODUCTIONS,
@@ -39,18 +38,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Exit code and what was printed to stdout and stderr."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["radical-haystack", "reproduce", *map(str, words)])
-        monkeypatch.setenv("COLUMNS", "240")
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return call
+def run(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("COLUMNS", "240")
+    return partial(run_command, "reproduce")
 
 
 @pytest.fixture(scope="module")

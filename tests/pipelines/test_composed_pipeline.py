@@ -206,7 +206,7 @@ class TestSearchFolder:
         folder.mkdir()
         (folder / "broken.png").write_bytes(b"no image")
         index_folder(folder, path, first_stage=tiny_siglip)
-        with pytest.raises(StoreError, match="is empty"):
+        with pytest.raises(StoreError, match=f"The store at '{path}' is empty"):
             search_folder(path, "is blue", reference_image=reference)
 
 

@@ -8,29 +8,20 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from radical_haystack.cli import main
 from radical_haystack.pipelines import calibrate_on_folder, index_folder
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Exit code and what was printed to stdout and stderr."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["radical-haystack", "explain", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return call
+def run(run_command: Run) -> Run:
+    return partial(run_command, "explain")
 
 
 @pytest.fixture(scope="module")
