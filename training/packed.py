@@ -6,7 +6,7 @@ Fast forward passes over the weights of an unmodified Qwen3-VL, for training onl
 
 `vision_features` batches equal-sized images. `PackedDecoder` encodes the prefix of a candidate set once and runs many
 query segments behind it, each seeing the prefix and itself but not the other segments: the same function as one prompt
-per query, for a fraction of the cost. `check_packed.py` holds both against the library's own forward.
+per query, for a fraction of the cost. `tests/training/test_packed.py` holds both against the library's own forward.
 """
 
 from dataclasses import dataclass

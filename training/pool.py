@@ -20,6 +20,8 @@ from radical_haystack.catalog import (
     Scene,
     draw,
     evidence_tokens,
+    hard_set,
+    modification,
     mutate,
     sample_outfit,
     swap,
@@ -29,7 +31,8 @@ from radical_haystack.catalog import (
 from training.vlm_model import GRID, IMAGE_SIDE
 
 FAMILY_SIZE = 28
-CROSSED_SHARE = 0.8
+HUBS = 2
+KIND_SHARES = {"paired": 0.6, "crossed": 0.25, "look_alikes": 0.15}
 LOOSE_SHARE = 0.3
 RUNS = Path(__file__).parent / "runs"
 
@@ -67,6 +70,28 @@ def look_alikes(rng: random.Random, size: int) -> list[Outfit]:
         if outfit is not None and outfit not in members:
             members.append(outfit)
     return members
+
+
+def paired(rng: random.Random, size: int) -> list[Outfit]:
+    """
+    Distinct outfits of the train world around two outfits one to three values apart.
+
+    Either is surrounded as the targets of the benchmark are, with the other one as its reference: by outfits one value
+    away, by its own values on the wrong garment, and by the change made to the wrong garment.
+    """
+    members: list[Outfit] = []
+    while len(members) < size:
+        first = sample_outfit(rng, world="train")
+        try:
+            second = mutate(first, rng, rng.choice((1, 2, 2, 3)), world="train")
+            around = [
+                hard_set(target, modification(other, target, rng), rng, size, world="train", reference=other)[0]
+                for target, other in ((first, second), (second, first))
+            ]
+        except ValueError:  # the train world has not enough such neighbours
+            continue
+        members = list(dict.fromkeys([first, second, *(outfit for pair in zip(*around, strict=True) for outfit in pair)]))
+    return members[:size]
 
 
 def crossed(rng: random.Random, size: int) -> list[Outfit]:
@@ -108,9 +133,11 @@ def _child(parents: list[Outfit], rng: random.Random) -> Outfit | None:
 
 
 def family_outfits(seed: str) -> list[Outfit]:
-    """The outfits of one family."""
+    """The outfits of one family; the first `HUBS` have the most neighbours."""
     rng = random.Random(seed)
-    return (crossed if rng.random() < CROSSED_SHARE else look_alikes)(rng, FAMILY_SIZE)
+    kinds = {"paired": paired, "crossed": crossed, "look_alikes": look_alikes}
+    kind = rng.choices(list(KIND_SHARES), weights=list(KIND_SHARES.values()))[0]
+    return kinds[kind](rng, FAMILY_SIZE)
 
 
 def draw_family(seed: str) -> Pool:

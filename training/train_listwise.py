@@ -39,7 +39,7 @@ from training.grounding import SetTruth, Vocabulary, reference_truth, word_truth
 from training.layout import IDENTIFIERS, Layout
 from training.optim import build_optimizers
 from training.packed import PackedDecoder, Segment, vision_features
-from training.pool import FAMILY_SIZE, RUNS, Pool, draw_pool
+from training.pool import FAMILY_SIZE, HUBS, RUNS, Pool, draw_pool
 from training.train_vision import CHECKPOINT as VISION_CHECKPOINT
 from training.train_vision import training_tokenizer
 from training.vlm_model import (
@@ -146,7 +146,8 @@ def composed_task(pool: Pool, family: int, outfits: list[Outfit], target: int, r
     near = [row for row in rows if 1 <= distance(pool.outfits[row], outfits[target]) <= 3]
     if not near:
         return None
-    reference = rng.choice(near)
+    weights = [len(near) if row - rows[0] < HUBS else 1 for row in near]
+    reference = rng.choices(near, weights)[0]
     query = modification(pool.outfits[reference], outfits[target], rng)
     return graded(query, outfits, reference)
 
@@ -189,7 +190,7 @@ class Batch:
         start = layout.next_position(candidates)
         text, spelled, composed = [], [], []
         for family, members in zip(families, outfits, strict=True):
-            one = partial(rng.randrange, candidates)
+            one = partial(self._target, len(text), rng)
             text.append([text_task(members, one(), rng, full=rng.random() < 0.8) for _ in range(queries[0])])
             spelled.append([text_task(members, one(), rng, full=True)])
             made = [composed_task(pool, family, members, one(), rng) for _ in range(queries[1])]
@@ -203,6 +204,13 @@ class Batch:
         least = min(map(len, composed))
         if least:
             self._add(layout, [made[:least] for made in composed], start, shown, spell=False)
+
+    def _target(self, number: int, rng: random.Random) -> int:
+        """A candidate of a set to ask for, half of the time one of the family's hubs, if the set has any."""
+        hubs = np.flatnonzero(self.rows[number] % FAMILY_SIZE < HUBS)
+        if len(hubs) and rng.random() < 0.5:
+            return int(rng.choice(hubs))
+        return rng.randrange(self.rows.shape[1])
 
     @staticmethod
     def _letters(count: int, rng: random.Random) -> Tensor:
