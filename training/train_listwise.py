@@ -559,7 +559,7 @@ def prepare(arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Stage 2 of catalog-vlm-tiny: the decoder learns to rank.")
     parser.add_argument("--steps", type=int, default=2100)
-    parser.add_argument("--families", type=int, default=420)
+    parser.add_argument("--families", type=int, default=700)
     parser.add_argument(
         "--warm-start", action="store_true", help=f"enter at {WARM_SHARE:.0%} of a run with the bundled checkpoint"
     )
