@@ -90,7 +90,8 @@ def paired(rng: random.Random, size: int) -> list[Outfit]:
             ]
         except ValueError:  # the train world has not enough such neighbours
             continue
-        members = list(dict.fromkeys([first, second, *(outfit for pair in zip(*around, strict=True) for outfit in pair)]))
+        neighbours = (outfit for pair in zip(*around, strict=True) for outfit in pair)
+        members = list(dict.fromkeys([first, second, *neighbours]))
     return members[:size]
 
 
