@@ -113,11 +113,18 @@ class PackedDecoder:
         )
         return cos.view(batch, queries, length, -1), sin.view(batch, queries, length, -1)
 
-    def forward(self, prefix: Segment, groups: list[Segment], watch: dict[int, list[Tensor]] | None = None):
+    def forward(
+        self,
+        prefix: Segment,
+        groups: list[Segment],
+        watch: dict[int, list[Tensor]] | None = None,
+        cut: tuple[int, Tensor] | None = None,
+    ):
         """
         :param prefix: The system message and all candidates, `Q` = 1.
         :param groups: Query segments.
         :param watch: Layer to one row index tensor `(B, Q, R)` per group: returns these rows' attention to the prefix.
+        :param cut: A layer, and the prefix tokens that stay behind it, ascending, `(B, K)`; the others are removed.
         :returns: final-norm hidden states per group `(B, Q, L, d)`; the residual of prefix and groups entering
             every layer;
             `{layer: [attention of the watched rows per group, averaged over heads, (B, Q, R, P)]}`.
@@ -147,6 +154,9 @@ class PackedDecoder:
                 if segment.visual is not None and number + 1 < len(segment.visual):
                     h = scatter_add(h, segment.visual_index, segment.visual[number + 1])
                 hidden[place] = h
+            if cut is not None and number == cut[0]:
+                hidden[0] = select(hidden[0], cut[1])
+                rotary[0] = tuple(select(part, cut[1]) for part in rotary[0])
         return [self.text.norm(h) for h in hidden[1:]], residuals, attention
 
     def project(self, layer, hidden: Tensor, rotary: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -185,6 +195,11 @@ class PackedDecoder:
         )
         out = out.view(batch, queries, length, heads * dim) + own.view(batch, queries, length, heads * dim)
         return out, weights[..., :split]
+
+
+def select(states: Tensor, kept: Tensor) -> Tensor:
+    """Pick tokens `kept (B, K)` of `states (B, 1, P, d)`: `(B, 1, K, d)`."""
+    return states.gather(2, kept[:, None, :, None].expand(-1, -1, -1, states.shape[-1]))
 
 
 def watched_rows(weights: Tensor, rows: Tensor) -> Tensor:

@@ -61,7 +61,10 @@ VOTE_LAYER = 7
 GUIDED_LAYERS = (7, 9)
 GUIDED_HEADS = 2
 GROUPS = ("text", "spelled", "composed")
-GROUP_WEIGHTS = (1.0, 0.5, 1.5)
+GROUP_WEIGHTS = (1.0, 0.5, 2.5)
+CUT_LAYER = 5
+CUT_SHARE = 0.2
+HUB_SHARE = 0.7
 MASS_FLOOR = 1e-4
 VISUAL_NORM = 14.0
 EMBEDDING_FACTOR = 6.0
@@ -170,11 +173,28 @@ def kept_tokens(cover: np.ndarray, count: int, generator: torch.Generator) -> Te
     return priority.topk(count, dim=-1).indices.sort(-1).values
 
 
+def evidence_first(labels: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """
+    The image tokens of each set that a truthful pruner keeps: pockets, then as many from every garment of an image.
+
+    :param labels: Label of every present token (see `Pool.labels`), `(B, N, T)`.
+    :param count: How many of a set's `N * T` tokens.
+    :returns: Token numbers, `(B, count)`.
+    """
+    noise = torch.rand(labels.shape, generator=generator)
+    priority = -noise
+    for garment in (1, 3):
+        on = (labels == garment) | (labels == garment + 1)
+        rank = noise.masked_fill(~on, 2.0).argsort(-1).argsort(-1)
+        priority = torch.where(on, 1 - rank / TOKENS_PER_IMAGE + 2.0 * (labels == garment + 1), priority)
+    return priority.flatten(1).topk(count, dim=-1).indices
+
+
 class Batch:
     """Candidate sets of one size with their query groups, ready for the packed decoder."""
 
     def __init__(
-        self, pool, features, layout, vocabulary, rng, generator, *, sets, candidates, tokens, queries
+        self, pool, features, layout, vocabulary, rng, generator, *, sets, candidates, tokens, queries, late
     ) -> None:
         self.pool, self.vocabulary = pool, vocabulary
         families = [rng.randrange(len(pool.outfits) // FAMILY_SIZE) for _ in range(sets)]
@@ -197,6 +217,7 @@ class Batch:
             composed.append([task for task in made if task is not None])
         shown = partial(self._reference, pool, features, tokens, generator)
         labels = np.take_along_axis(pool.labels[self.rows], self.kept.numpy(), 2)
+        self.cut = self._cut(torch.from_numpy(labels), generator) if late else None
         self.truths = [SetTruth(members, label) for members, label in zip(outfits, labels, strict=True)]
         self.groups, self.tasks, self.ends, self.answers, self.grounding = [], [], [], [], []
         self._add(layout, text, start, shown, spell=False)
@@ -206,11 +227,21 @@ class Batch:
             self._add(layout, [made[:least] for made in composed], start, shown, spell=False)
 
     def _target(self, number: int, rng: random.Random) -> int:
-        """A candidate of a set to ask for, half of the time one of the family's hubs, if the set has any."""
+        """A candidate of a set to ask for, mostly one of the family's hubs, if the set has any."""
         hubs = np.flatnonzero(self.rows[number] % FAMILY_SIZE < HUBS)
-        if len(hubs) and rng.random() < 0.5:
+        if len(hubs) and rng.random() < HUB_SHARE:
             return int(rng.choice(hubs))
         return rng.randrange(self.rows.shape[1])
+
+    def _cut(self, labels: Tensor, generator: torch.Generator) -> tuple[int, Tensor]:
+        """What stays behind the middle layer: all text and a share of the image tokens, the evidence first."""
+        sets, candidates, _ = labels.shape
+        count = round(CUT_SHARE * candidates * TOKENS_PER_IMAGE)
+        stays = torch.ones(sets, self.prefix.ids.shape[2], dtype=torch.bool)
+        index = self.prefix.visual_index[:, 0]
+        stays.scatter_(1, index, False)
+        stays.scatter_(1, index.gather(1, evidence_first(labels, count, generator)), True)
+        return CUT_LAYER, stays.nonzero()[:, 1].view(sets, -1)
 
     @staticmethod
     def _letters(count: int, rng: random.Random) -> Tensor:
@@ -307,12 +338,15 @@ def binding_loss(model, batch: Batch, layout: Layout, residual: Tensor) -> Tenso
 
 def guidance_loss(batch: Batch, attention: dict[int, list[Tensor]], fulls: list[Tensor]) -> Tensor:
     """Mass of the last rows' attention on the evidence tokens of the full matches, in the guided heads."""
-    index = batch.prefix.visual_index[0, 0]
     parts = []
-    for layer in GUIDED_LAYERS:
-        for weights, full in zip(attention[layer], fulls, strict=True):
-            mass = weights[..., :GUIDED_HEADS, :][..., index]
-            wanted = (full[..., None] * batch.evidence[:, None]).flatten(2)
+    for full, *per_layer in zip(fulls, *(attention[layer] for layer in GUIDED_LAYERS), strict=True):
+        wanted = torch.zeros(*full.shape[:2], batch.prefix.ids.shape[2])
+        index = batch.prefix.visual_index.expand(-1, full.shape[1], -1)
+        wanted.scatter_(2, index, (full[..., None] * batch.evidence[:, None]).flatten(2))
+        if batch.cut is not None:
+            wanted = wanted.gather(2, batch.cut[1][:, None].expand(-1, full.shape[1], -1))
+        for weights in per_layer:
+            mass = weights[..., :GUIDED_HEADS, :]
             parts.append(-(mass * wanted[:, :, None, None]).sum(-1).clamp(min=MASS_FLOOR).log().mean())
     return torch.stack(parts).mean()
 
@@ -346,7 +380,7 @@ def step_losses(model, decoder: PackedDecoder, batch: Batch, layout: Layout) -> 
     watched = [ends[..., None] + tail for ends in batch.ends]
     everything = [torch.arange(g.ids.shape[2]).expand(g.ids.shape) for g in batch.groups]
     watch = {GROUNDED_LAYER: everything, **dict.fromkeys(GUIDED_LAYERS, watched)}
-    hidden, residuals, attention = decoder.forward(batch.prefix, batch.groups, watch)
+    hidden, residuals, attention = decoder.forward(batch.prefix, batch.groups, watch, batch.cut)
     answer, fulls = [], []
     losses: dict[str, Tensor] = {}
     for group, (states, ends) in enumerate(zip(hidden, batch.ends, strict=True)):
@@ -515,7 +549,8 @@ def train(process: int, arguments: argparse.Namespace, port: int) -> None:
             sets=max(1, round(20 / candidates)),
             candidates=candidates,
             tokens=tokens,
-            queries=(min(9, candidates), 3 + candidates // 3),
+            queries=(min(6, candidates), 4 + candidates // 3),
+            late=share > 0.44 and common.random() < 0.5,
         )
         losses = step_losses(model, decoder, batch, layout)
         sum(weight * losses[name] for name, weight in loss_weights(share).items()).backward()

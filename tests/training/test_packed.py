@@ -7,11 +7,14 @@ import pytest
 import torch
 from PIL import Image
 
+from radical_haystack.pruning import LayerObservation, ScorePruner
+from radical_haystack.vlm import ListwiseVLM
 from training.layout import IDENTIFIERS, SYSTEM, Layout
 from training.packed import PackedDecoder, Segment, vision_features
-from training.vlm_model import TOKENS_PER_IMAGE, build_model, build_processor, build_tokenizer
+from training.vlm_model import MODEL_FOLDER, TOKENS_PER_IMAGE, build_model, build_processor, build_tokenizer
 
 CANDIDATES = 4
+CUT_LAYER = 5
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +74,45 @@ def test_queries_packed_behind_one_prefix_answer_as_one_prompt_each(model, token
             assert torch.equal(packed_ids, inputs["input_ids"][0])
             logits = model.lm_head(hidden[reference][0, number, end])
             torch.testing.assert_close(logits, model(**inputs).logits[0, -1], atol=1e-4, rtol=0)
+
+
+class FixedPruner(ScorePruner):
+    """Keeps a quarter of the candidates' tokens after one layer, by fixed scores `(V,)`."""
+
+    layers = (CUT_LAYER,)
+
+    def __init__(self, scores: torch.Tensor) -> None:
+        self._scores = scores
+
+    def keep_ratio_at(self, layer: int) -> float:
+        return 0.25
+
+    def score(self, observation: LayerObservation) -> torch.Tensor:
+        return self._scores[observation.active]
+
+
+@torch.no_grad()
+def test_tokens_cut_from_the_prefix_are_gone_as_in_the_package(pixels):
+    vlm = ListwiseVLM.load(str(MODEL_FOLDER))
+    scores = torch.rand(CANDIDATES * TOKENS_PER_IMAGE, generator=torch.manual_seed(1))
+    images = [Image.fromarray(array.numpy()) for array in pixels[:CANDIDATES]]
+    expected = vlm.rank("a red shirt", images, pruner=FixedPruner(scores)).scores
+
+    layout = Layout(vlm.processor.tokenizer)
+    features = vision_features(vlm.model.model.visual, pixels[:CANDIDATES].permute(0, 3, 1, 2) / 127.5 - 1)
+    tokens = torch.arange(TOKENS_PER_IMAGE).expand(1, CANDIDATES, -1)
+    ids, positions, index = layout.prefix(torch.arange(CANDIDATES)[None], tokens)
+    prefix = Segment(ids, positions, [f.reshape(1, 1, -1, f.shape[-1]) for f in features], index)
+    q_ids, q_positions, _, end, _ = layout.segments(
+        [layout.encode(" a red shirt")], layout.next_position(CANDIDATES), reference=None, answers=[[]]
+    )
+    gone = index[0, 0][scores.argsort()[: 3 * len(scores) // 4]]
+    stays = torch.ones(ids.shape[2], dtype=torch.bool).index_fill(0, gone, False).nonzero().T
+    groups = [Segment(q_ids[None], q_positions[:, None])]
+    answers = [
+        vlm.model.lm_head(PackedDecoder(vlm.model).forward(prefix, groups, cut=cut)[0][0][0, 0, end[0]])
+        for cut in ((CUT_LAYER, stays), None)
+    ]
+    cut, whole = (answer[layout.letters[:CANDIDATES]].log_softmax(-1) for answer in answers)
+    torch.testing.assert_close(cut, torch.tensor(expected), atol=1e-4, rtol=0)
+    assert (cut - whole).abs().max() > 1e-2
