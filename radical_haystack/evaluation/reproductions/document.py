@@ -93,6 +93,8 @@ _REASONS = """What to know of this model and this data before the figures are ca
   that is kept to the end.
 - The model was trained on pictures of one size. Methods that make images smaller show it something it has never seen,
   which a model for photographs of all sizes is used to.
+- The model was trained with tokens missing: background at random before the decoder and, in half of the later batches,
+  all but garments' tokens behind the middle layer. One that was not may bear pruning less well.
 - Most candidates differ from the target in one to three attributes, by construction: what decides is small, and a
   method that drops it from a few candidates misjudges them.
 - Differences of a few points are within the noise of so few queries: the intervals say which are."""
