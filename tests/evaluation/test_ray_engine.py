@@ -83,7 +83,12 @@ def test_a_mistake_in_a_worker_is_one_here(experiment: Experiment) -> None:
     with pytest.raises((OSError, ValueError), match="/no/such/model"):
         run_experiment(wrong, engine="ray", workers=1, device="cpu")
     assert ray.is_initialized()  # it was not the engine's own cluster
-    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # nothing is reported
+
+
+def test_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)  # whatever has set it before
+    engine._import_ray()
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
 def test_at_least_one_worker(experiment: Experiment) -> None:
